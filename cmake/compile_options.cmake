@@ -1,0 +1,70 @@
+# How every file of this tree is compiled: language, warnings, visibility,
+# sanitizers, and the quick compiler cache and linker when they are there.
+# Hardening flags are not set here: a package build brings them along.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Every public header is also compiled alone, by the target
+# all_verify_interface_header_sets, which ./dev lint builds.
+set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+# -g1 keeps usable backtraces at a fraction of the link time of full debug info.
+foreach(lang C CXX)
+  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+  set(CMAKE_${lang}_FLAGS_DEBUG "-O0 -g")
+  set(CMAKE_${lang}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+endforeach()
+
+# _FILE_OFFSET_BITS: 32-bit boards see files above 2 GiB too.
+# _GNU_SOURCE: memfd_create, accept4 and friends in the C files (g++ has it on).
+add_compile_definitions(_FILE_OFFSET_BITS=64)
+add_compile_definitions($<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>)
+
+add_compile_options(-Wall -Wextra -Wshadow
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+                    $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+if(RKNND_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# Drops what a library does not reach: the client library is thin by this.
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections)
+
+if(RKNND_SANITIZE)
+  add_compile_options(-fsanitize=${RKNND_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${RKNND_SANITIZE})
+endif()
+if(RKNND_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "RKNND_FUZZ needs clang: use the preset 'fuzz'")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+find_program(RKNND_CCACHE ccache)
+if(RKNND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${RKNND_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RKNND_CCACHE})
+endif()
+
+include(CheckLinkerFlag)
+foreach(linker mold lld)
+  check_linker_flag(CXX -fuse-ld=${linker} RKNND_HAVE_${linker})
+  if(RKNND_HAVE_${linker})
+    add_link_options(-fuse-ld=${linker})
+    break()
+  endif()
+endforeach()

@@ -1,0 +1,218 @@
+# The words in which the folders of this tree describe themselves.
+#
+#   rknnd_add_subdirectory(dir)     adds dir if it has a CMakeLists.txt and
+#                                   RKNND_ONLY does not leave it out
+#   rknnd_library(name ...)         static library, alias rknnd::<rest of name>
+#   rknnd_executable(name ...)      program in bin/
+#   rknnd_test(name ...)            GoogleTest program, registered with ctest
+#   rknnd_fuzzer(name ...)          libFuzzer program (RKNND_FUZZ), else a
+#                                   program that replays its corpus, in ctest
+#   rknnd_nanopb(name protos...)    C code of .proto files, as a static library
+
+# Builds every fuzzer and nothing else that they do not need.
+add_custom_target(fuzzers)
+
+# Seconds that one test may take. Sanitizers slow everything down.
+set(RKNND_TEST_TIMEOUT 120)
+if(RKNND_SANITIZE OR RKNND_FUZZ)
+  math(EXPR RKNND_TEST_TIMEOUT "${RKNND_TEST_TIMEOUT} * 4")
+endif()
+
+# What a test's environment holds, and that of every process it starts.
+set(RKNND_TEST_ENVIRONMENT "")
+if(RKNND_SANITIZE MATCHES "thread")
+  list(APPEND RKNND_TEST_ENVIRONMENT
+       "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
+elseif(RKNND_SANITIZE)
+  list(APPEND RKNND_TEST_ENVIRONMENT
+       "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+       "UBSAN_OPTIONS=print_stacktrace=1"
+       "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
+endif()
+
+# Whether RKNND_ONLY (if set) names `path`, a folder above it or one below it.
+function(rknnd_is_wanted path result)
+  set(${result} TRUE PARENT_SCOPE)
+  if(NOT RKNND_ONLY)
+    return()
+  endif()
+  foreach(only IN LISTS RKNND_ONLY)
+    cmake_path(SET only NORMALIZE "${only}")
+    cmake_path(IS_PREFIX only "${path}" above)
+    cmake_path(IS_PREFIX path "${only}" below)
+    if(above OR below)
+      return()
+    endif()
+  endforeach()
+  set(${result} FALSE PARENT_SCOPE)
+endfunction()
+
+function(rknnd_add_subdirectory dir)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/${dir})
+  if(NOT EXISTS ${folder}/CMakeLists.txt)
+    return()
+  endif()
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${folder})
+  rknnd_is_wanted(${path} wanted)
+  if(wanted)
+    add_subdirectory(${dir})
+  endif()
+endfunction()
+
+# rknnd_library(name [SOURCES file...] [HEADERS file...] [PUBLIC dep...]
+#               [PRIVATE dep...])
+# Without SOURCES (or with none but headers) the library is header-only.
+# Includes are written from the root of the tree.
+function(rknnd_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                        "SOURCES;HEADERS;PUBLIC;PRIVATE")
+  _rknnd_no_rest(rknnd_library ${name} "${arg_UNPARSED_ARGUMENTS}")
+  set(outside PUBLIC)
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  else()
+    set(outside INTERFACE)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${arg_PUBLIC} ${arg_PRIVATE})
+  endif()
+  target_include_directories(${name} ${outside} ${PROJECT_SOURCE_DIR})
+  if(arg_HEADERS)
+    target_sources(${name} ${outside} FILE_SET HEADERS
+                   BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+  endif()
+  string(REGEX REPLACE "^rknnd_" "" short ${name})
+  add_library(rknnd::${short} ALIAS ${name})
+endfunction()
+
+# rknnd_executable(name SOURCES file... [HEADERS file...] [DEPS dep...])
+# PUBLIC and PRIVATE are accepted for DEPS.
+function(rknnd_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                        "SOURCES;HEADERS;DEPS;PUBLIC;PRIVATE")
+  _rknnd_no_rest(rknnd_executable ${name} "${arg_UNPARSED_ARGUMENTS}")
+  add_executable(${name} ${arg_SOURCES} ${arg_HEADERS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_PUBLIC}
+                                        ${arg_PRIVATE})
+endfunction()
+
+# rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
+#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL])
+# Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
+# skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
+# (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
+# The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
+function(rknnd_test name)
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL" "TIMEOUT"
+                        "SOURCES;HEADERS;DEPS;LABELS")
+  _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
+  rknnd_executable(${name} SOURCES ${arg_SOURCES} HEADERS ${arg_HEADERS}
+                   DEPS ${arg_DEPS} GTest::gmock_main GTest::gtest)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${PROJECT_BINARY_DIR}/bin/tests)
+  target_compile_definitions(
+    ${name} PRIVATE RKNND_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
+                    RKNND_BINARY_ROOT="${PROJECT_BINARY_DIR}")
+  set(timeout ${RKNND_TEST_TIMEOUT})
+  if(arg_TIMEOUT)
+    set(timeout ${arg_TIMEOUT})
+  endif()
+  set(serial FALSE)
+  if(arg_RUN_SERIAL)
+    set(serial TRUE)
+  endif()
+  if(arg_ONE_ENTRY)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES
+      TIMEOUT ${timeout} RUN_SERIAL ${serial} LABELS "${arg_LABELS}"
+      ENVIRONMENT "${RKNND_TEST_ENVIRONMENT}")
+  else()
+    # Found when ctest runs, not when the program is linked: a build stays quick.
+    gtest_discover_tests(${name}
+      DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      TEST_PREFIX "${name}." TEST_LIST ${name}_TESTS
+      PROPERTIES TIMEOUT ${timeout} RUN_SERIAL ${serial})
+    # PROPERTIES above cannot carry lists; ctest reads this file afterwards.
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
+    file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
+if(@name@_TESTS)
+  set_tests_properties(${@name@_TESTS} PROPERTIES
+    LABELS "@arg_LABELS@" ENVIRONMENT "@RKNND_TEST_ENVIRONMENT@")
+endif()
+]=])
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+  endif()
+endfunction()
+
+# rknnd_fuzzer(name SOURCES file... [DEPS dep...] [CORPUS folder])
+# The source defines LLVMFuzzerTestOneInput and runs under both forms.
+function(rknnd_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CORPUS" "SOURCES;DEPS")
+  _rknnd_no_rest(rknnd_fuzzer ${name} "${arg_UNPARSED_ARGUMENTS}")
+  rknnd_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${PROJECT_BINARY_DIR}/bin/fuzz)
+  add_dependencies(fuzzers ${name})
+  if(RKNND_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  elseif(BUILD_TESTING)
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cc)
+    set(corpus "")
+    if(arg_CORPUS)
+      cmake_path(ABSOLUTE_PATH arg_CORPUS OUTPUT_VARIABLE corpus)
+    endif()
+    add_test(NAME ${name}.replay COMMAND ${name} ${corpus})
+    set_tests_properties(${name}.replay PROPERTIES
+      TIMEOUT ${RKNND_TEST_TIMEOUT} LABELS fuzz
+      ENVIRONMENT "${RKNND_TEST_ENVIRONMENT}")
+  endif()
+endfunction()
+
+# rknnd_nanopb(name proto...)
+# Protos are paths below the current folder, as they are imported; an .options
+# file beside one is honoured. proto rknnd/v1/x.proto gives "rknnd/v1/x.pb.h".
+function(rknnd_nanopb name)
+  find_program(RKNND_PROTOC protoc REQUIRED)
+  find_program(RKNND_PROTOC_NANOPB protoc-gen-nanopb REQUIRED)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/nanopb)
+  set(generated "")
+  foreach(proto IN LISTS ARGN)
+    cmake_path(REMOVE_EXTENSION proto OUTPUT_VARIABLE stem)
+    set(inputs ${CMAKE_CURRENT_SOURCE_DIR}/${proto})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${stem}.options)
+      list(APPEND inputs ${CMAKE_CURRENT_SOURCE_DIR}/${stem}.options)
+    endif()
+    set(outputs ${out}/${stem}.pb.h ${out}/${stem}.pb.c)
+    add_custom_command(
+      OUTPUT ${outputs}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${out}
+      COMMAND ${RKNND_PROTOC} --plugin=protoc-gen-nanopb=${RKNND_PROTOC_NANOPB}
+              -I. --nanopb_out=${out} ${proto}
+      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+      DEPENDS ${inputs}
+      COMMENT "nanopb ${proto}"
+      VERBATIM)
+    list(APPEND generated ${outputs})
+  endforeach()
+  add_library(${name} STATIC ${generated})
+  target_compile_options(${name} PRIVATE -w)
+  target_include_directories(${name} SYSTEM PUBLIC ${out})
+  target_link_libraries(${name} PUBLIC nanopb::protobuf-nanopb-static)
+  string(REGEX REPLACE "^rknnd_" "" short ${name})
+  add_library(rknnd::${short} ALIAS ${name})
+endfunction()
+
+# A misspelt keyword would otherwise be dropped silently.
+function(_rknnd_no_rest function name rest)
+  if(rest)
+    message(FATAL_ERROR "${function}(${name}): '${rest}' belongs to no keyword")
+  endif()
+endfunction()
+
+if(BUILD_TESTING)
+  include(GoogleTest)
+endif()

@@ -1,0 +1,167 @@
+# Checks what each folder includes and which calls it makes (the arrows of
+# docs/structure.md). All folders share one include root, so the linker does not
+# notice a wrong include; this does.
+#
+#   cmake -D ROOT=<tree> -P layering.cmake
+#
+# Fails naming every file and include or call that is not allowed.
+cmake_minimum_required(VERSION 3.25)
+
+# Folder, and what its files may include of ours. The longest matching folder
+# decides. 'api' stands for the public headers, included by bare name.
+set(rules
+  "base/posix:            base/posix"
+  "base/status:           base"
+  "proto:                 base/posix proto rknnd/v1"
+  "driver:                base driver"
+  "daemon/core:           base driver daemon/core"
+  "daemon/transport:      base proto rknnd/v1 driver daemon/core daemon/transport"
+  "daemon:                base proto rknnd/v1 driver daemon"
+  "client:                base/posix proto rknnd/v1 client api"
+  "client/include:        api"
+  "client/local:          base proto rknnd/v1 driver daemon client api"
+  "client/remote:         base/posix proto rknnd/v1 client api"
+  "tests:                 base proto rknnd/v1 driver client tests api"
+  "bench:                 base proto rknnd/v1 driver client bench api"
+  "examples:              base client examples api")
+
+# Folder (as a regular expression on the path) and the includes it must not have,
+# of any origin, with the reason.
+set(bans
+  "^(base/posix|proto|client/(include|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
+  "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
+  "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")
+
+# Calls that make a descriptor without close-on-exec unless told to.
+set(needs_cloexec
+    "socket|socketpair|accept4|eventfd|recvmsg|recvmmsg|epoll_create1|pipe2|memfd_create|timerfd_create|signalfd|inotify_init1|open|openat|dup3|pidfd_getfd")
+# Those that have no such flag at all.
+set(never "accept|pipe|epoll_create|dup|creat|inotify_init")
+# Those that one file alone makes, where the receive rules are.
+set(socket_calls "socket|socketpair|accept4|eventfd|recvmsg|recvmmsg|recv|recvfrom")
+set(socket_home "base/posix/socket.cc")
+
+set(faults "")
+function(fault file text)
+  list(APPEND faults "${file}: ${text}")
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
+
+string(ASCII 1 semicolon)
+
+# The allowed prefixes of the longest rule that holds for `path`, or NOTFOUND.
+function(allowed_for path result)
+  set(length 0)
+  set(${result} NOTFOUND PARENT_SCOPE)
+  foreach(rule IN LISTS rules)
+    string(REGEX MATCH "^([a-z/]+): +(.*)$" unused "${rule}")
+    set(folder "${CMAKE_MATCH_1}")
+    set(allowed "${CMAKE_MATCH_2}")
+    string(LENGTH "${folder}" size)
+    string(FIND "${path}" "${folder}/" at)
+    if(at EQUAL 0 AND size GREATER length)
+      set(length ${size})
+      string(REPLACE " " ";" allowed "${allowed}")
+      set(${result} "${allowed}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+function(check_includes file text)
+  allowed_for(${file} allowed)
+  string(REGEX MATCHALL "(^|\n)[ \t]*#[ \t]*include[ \t]*[<\"][^>\"\n]+"
+         lines "${text}")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "([<\"])(.*)$" unused "${line}")
+    set(quote "${CMAKE_MATCH_1}")
+    set(header "${CMAKE_MATCH_2}")
+    foreach(ban IN LISTS bans)
+      # where|what|why, cut at the last two bars that stand alone.
+      string(REGEX MATCH "^(.*/.*)[|](\\^.*)[|]([^|]+)$" unused "${ban}")
+      set(where "${CMAKE_MATCH_1}")
+      set(what "${CMAKE_MATCH_2}")
+      set(why "${CMAKE_MATCH_3}")
+      if(file MATCHES "${where}" AND header MATCHES "${what}")
+        fault(${file} "includes '${header}': ${why}")
+      endif()
+    endforeach()
+    if(header MATCHES
+       "^(base|proto|driver|daemon|client|tests|bench|examples|rknnd/v1)/")
+      set(found FALSE)
+      foreach(prefix IN LISTS allowed)
+        string(FIND "${header}" "${prefix}/" at)
+        if(at EQUAL 0)
+          set(found TRUE)
+        endif()
+      endforeach()
+      if(NOT found)
+        list(JOIN allowed ", " may)
+        fault(${file} "includes '${header}', but may include only ${may}")
+      endif()
+    elseif(quote STREQUAL "\"" AND NOT header MATCHES "/")
+      if(NOT EXISTS ${ROOT}/client/include/${header} OR NOT api IN_LIST allowed)
+        fault(${file} "includes '${header}': write includes from the root")
+      endif()
+    endif()
+  endforeach()
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
+
+# `text` without strings and comments, so that only code is left.
+function(check_calls file text)
+  # A call: the name as a whole word, not a member's, and all up to the ';'.
+  string(REGEX MATCHALL "[^A-Za-z0-9_.>](${needs_cloexec})[ \n]*\\([^${semicolon}]*"
+         calls "${text}")
+  foreach(call IN LISTS calls)
+    if(NOT call MATCHES "_CLOEXEC")
+      string(REGEX MATCH "[a-z_0-9]+" name "${call}")
+      fault(${file} "calls '${name}' without its close-on-exec flag")
+    endif()
+  endforeach()
+  string(REGEX MATCHALL "[^A-Za-z0-9_.>](${never})[ \n]*\\([^)]" calls "${text}")
+  foreach(call IN LISTS calls)
+    string(REGEX MATCH "[a-z_0-9]+" name "${call}")
+    fault(${file} "calls '${name}', which cannot close on exec")
+  endforeach()
+  if(file MATCHES "^(base|proto|driver|daemon|client)/"
+     AND NOT file MATCHES "_test\\.cc$" AND NOT file STREQUAL socket_home)
+    string(REGEX MATCHALL "[^A-Za-z0-9_.>](${socket_calls})[ \n]*\\([^)]" calls "${text}")
+    foreach(call IN LISTS calls)
+      string(REGEX MATCH "[a-z_0-9]+" name "${call}")
+      fault(${file} "calls '${name}', which belongs to ${socket_home}")
+    endforeach()
+  endif()
+  if(file MATCHES "^daemon/core/" AND NOT file MATCHES "_test\\.cc$"
+     AND text MATCHES "std::j?thread[^:_a-z]|std::async|pthread_create|include <(thread|pthread\\.h)>")
+    fault(${file} "creates a thread: the core is given its threads")
+  endif()
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
+
+set(files "")
+foreach(folder base proto driver daemon client tests bench examples)
+  file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/*.h
+       ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.cc ${ROOT}/${folder}/*.c)
+  list(APPEND files ${found})
+endforeach()
+list(LENGTH files count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "no sources below '${ROOT}'")
+endif()
+foreach(file IN LISTS files)
+  file(READ ${ROOT}/${file} text)
+  # CMake's lists give ';', '[' and ']' a meaning of their own.
+  string(REPLACE ";" "${semicolon}" text "${text}")
+  string(REGEX REPLACE "[][]" "!" text "${text}")
+  check_includes(${file} "${text}")
+  string(REGEX REPLACE
+    "\"([^\"\\\n]|\\\\.)*\"|'([^'\\\n]|\\\\.)'|//[^\n]*|/\\*[^*]*\\*+([^/*][^*]*\\*+)*/"
+    "0" code "${text}")
+  check_calls(${file} "${code}")
+endforeach()
+if(faults)
+  list(JOIN faults "\n  " list)
+  message(FATAL_ERROR "not as docs/structure.md has it:\n  ${list}")
+endif()
+message(STATUS "${count} files include and call only what they may")
