@@ -33,8 +33,7 @@ TEST(ChildProcessTest, EndOfOutputIsUnavailable) {
 
 TEST(ChildProcessTest, SilenceIsBounded) {
   ChildProcess child = Shell("read x");
-  EXPECT_EQ(child.ReadLine(kMillisecond).error().code,
-            Code::kDeadlineExceeded);
+  EXPECT_EQ(child.ReadLine(kMillisecond).error().code, Code::kDeadlineExceeded);
 }
 
 TEST(ChildProcessTest, WritingToADeadProgramIsAnErrorAndNoSignal) {

@@ -51,6 +51,7 @@ TEST_F(EventLoopTest, OtherThreadsPostAndNoneIsLost) {
   constexpr int kPosts = 1000;
   int count = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kPosts; ++i) {

@@ -83,7 +83,7 @@ TEST(MappingTest, MoveAssignmentUnmapsWhatWasThere) {
   ASSERT_TRUE(first.ok() && second.ok());
   std::byte* const old = first->data();
   *first = *std::move(second);
-  EXPECT_FALSE(second->valid());
+  EXPECT_FALSE(second->valid());  // NOLINT: specified to be empty
   // msync tells what is mapped.
   EXPECT_NE(msync(old, Page(), MS_ASYNC), 0);
 }

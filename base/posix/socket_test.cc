@@ -239,7 +239,7 @@ class ListenTest : public ::testing::Test {
     folder_ = mkdtemp(name.data());
     path_ = folder_ + "/session.sock";
   }
-  ~ListenTest() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] size_t FilesInFolder() const {
     const std::filesystem::directory_iterator all(folder_);
@@ -367,6 +367,7 @@ TEST_F(ListenTest, ThePeersPidFdFiresWhenItExits) {
   const pid_t child = fork();
   if (child == 0) {
     const Expected<UniqueFd> client = ConnectUnix(path_);
+    if (!client.ok()) _exit(1);
     gate.first.reset();
     std::array<std::byte, 1> byte = {};
     static_cast<void>(

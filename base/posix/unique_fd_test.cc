@@ -28,7 +28,7 @@ TEST(UniqueFdTest, MovingLeavesTheSourceEmpty) {
   UniqueFd first = OpenNull();
   const int number = first.get();
   UniqueFd second = std::move(first);
-  EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): specified
+  EXPECT_FALSE(first.valid());  // NOLINT: specified to be empty
   EXPECT_EQ(second.get(), number);
 }
 
