@@ -1,0 +1,456 @@
+// nanopb calls nothing of ours but the four callbacks below. They are entered
+// from C: no exception may leave them.
+
+#include "proto/wire/codec.h"
+
+#include <pb_decode.h>
+#include <pb_encode.h>
+
+#include <new>
+#include <utility>
+
+namespace rknnd::wire {
+namespace {
+
+constexpr char kListTooLong[] = "list too long";
+
+// ---- nanopb and its structs
+// --------------------------------------------------
+
+base::Expected<std::vector<std::byte>> EncodeFields(const pb_msgdesc_t* fields,
+                                                    const void* message) {
+  size_t size = 0;
+  if (!pb_get_encoded_size(&size, fields, message)) {
+    return base::Error{base::Code::kOutOfRange,
+                       "message cannot be encoded: a list or text is too long"};
+  }
+  std::vector<std::byte> bytes(size);
+  pb_ostream_t stream = pb_ostream_from_buffer(
+      reinterpret_cast<pb_byte_t*>(bytes.data()), bytes.size());
+  if (!pb_encode(&stream, fields, message)) {
+    return base::Error{
+        base::Code::kInternal,
+        std::string("message cannot be encoded: ") + PB_GET_ERROR(&stream)};
+  }
+  return bytes;
+}
+
+base::Expected<void> DecodeFields(std::span<const std::byte> body,
+                                  const pb_msgdesc_t* fields, void* message) {
+  pb_istream_t stream = pb_istream_from_buffer(
+      reinterpret_cast<const pb_byte_t*>(body.data()), body.size());
+  if (!pb_decode(&stream, fields, message)) {
+    return base::Error{
+        base::Code::kInvalidArgument,
+        std::string("message cannot be decoded: ") + PB_GET_ERROR(&stream)};
+  }
+  return {};
+}
+
+// A repeated message on its way into or out of a vector.
+template <class Item>
+struct List {
+  const pb_msgdesc_t* fields;
+  size_t limit;
+  std::vector<Item>* decoded = nullptr;
+  const std::vector<Item>* encoded = nullptr;
+};
+
+template <class Item>
+bool DecodeItem(pb_istream_t* stream, const pb_field_t* /*field*/,
+                void** argument) {
+  auto* list = static_cast<List<Item>*>(*argument);
+  if (list->decoded->size() >= list->limit) {
+    PB_RETURN_ERROR(stream, kListTooLong);
+  }
+  try {
+    Item item{};
+    if (!pb_decode(stream, list->fields, &item)) return false;
+    list->decoded->push_back(item);
+  } catch (const std::bad_alloc&) {
+    PB_RETURN_ERROR(stream, "out of memory");
+  }
+  return true;
+}
+
+template <class Item>
+bool EncodeItems(pb_ostream_t* stream, const pb_field_t* field,
+                 void* const* argument) {
+  const auto* list = static_cast<const List<Item>*>(*argument);
+  if (list->encoded->size() > list->limit) {
+    PB_RETURN_ERROR(stream, kListTooLong);
+  }
+  for (const Item& item : *list->encoded) {
+    if (!pb_encode_tag_for_field(stream, field)) return false;
+    if (!pb_encode_submessage(stream, list->fields, &item)) return false;
+  }
+  return true;
+}
+
+// A field of bytes without a size of its own.
+struct Bytes {
+  size_t limit;
+  std::string* decoded = nullptr;
+  const std::string* encoded = nullptr;
+};
+
+bool DecodeBytes(pb_istream_t* stream, const pb_field_t* /*field*/,
+                 void** argument) {
+  auto* bytes = static_cast<Bytes*>(*argument);
+  if (stream->bytes_left > bytes->limit) {
+    PB_RETURN_ERROR(stream, "text too long");
+  }
+  try {
+    bytes->decoded->resize(stream->bytes_left);
+  } catch (const std::bad_alloc&) {
+    PB_RETURN_ERROR(stream, "out of memory");
+  }
+  return pb_read(stream, reinterpret_cast<pb_byte_t*>(bytes->decoded->data()),
+                 stream->bytes_left);
+}
+
+bool EncodeBytes(pb_ostream_t* stream, const pb_field_t* field,
+                 void* const* argument) {
+  const auto* bytes = static_cast<const Bytes*>(*argument);
+  if (bytes->encoded->empty()) return true;
+  if (bytes->encoded->size() > bytes->limit) {
+    PB_RETURN_ERROR(stream, "text too long");
+  }
+  if (!pb_encode_tag_for_field(stream, field)) return false;
+  return pb_encode_string(
+      stream, reinterpret_cast<const pb_byte_t*>(bytes->encoded->data()),
+      bytes->encoded->size());
+}
+
+// Binds a callback to a list in one direction. The list outlives the call.
+template <class Item>
+List<Item> Into(pb_callback_t& callback, const pb_msgdesc_t* fields,
+                size_t limit, std::vector<Item>& items) {
+  callback.funcs.decode = &DecodeItem<Item>;
+  return {fields, limit, &items, nullptr};
+}
+
+template <class Item>
+List<Item> From(pb_callback_t& callback, const pb_msgdesc_t* fields,
+                size_t limit, const std::vector<Item>& items) {
+  callback.funcs.encode = &EncodeItems<Item>;
+  return {fields, limit, nullptr, &items};
+}
+
+// ---- one pair of functions for each message --------------------------------
+
+// Messages that are nanopb's structs as they are.
+template <class Message>
+struct Plain;
+
+#define RKNND_PLAIN(name)                                                    \
+  template <>                                                                \
+  struct Plain<name> {                                                       \
+    static const pb_msgdesc_t* fields() { return rknnd_v1_##name##_fields; } \
+  }
+RKNND_PLAIN(Hello);
+RKNND_PLAIN(Welcome);
+RKNND_PLAIN(Error);
+RKNND_PLAIN(Empty);
+RKNND_PLAIN(CreateContext);
+RKNND_PLAIN(DestroyContext);
+RKNND_PLAIN(SetCoreMask);
+RKNND_PLAIN(AllocateBuffer);
+RKNND_PLAIN(ImportBuffer);
+RKNND_PLAIN(Buffer);
+RKNND_PLAIN(ReleaseBuffer);
+RKNND_PLAIN(Bind);
+RKNND_PLAIN(MemorySizeRequest);
+RKNND_PLAIN(MemorySize);
+RKNND_PLAIN(PerfDetailRequest);
+RKNND_PLAIN(LogEvent);
+#undef RKNND_PLAIN
+
+// The text of a nanopb string; what came from a peer has an end (nanopb
+// refuses a longer one), what a caller filled might not.
+template <size_t N>
+std::string TextOf(const char (&field)[N]) {
+  return {field, strnlen(field, N)};
+}
+
+template <class Message>
+base::Expected<std::vector<std::byte>> EncodeMessage(const Message& message) {
+  return EncodeFields(Plain<Message>::fields(), &message);
+}
+
+template <class Message>
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   Message& message) {
+  return DecodeFields(body, Plain<Message>::fields(), &message);
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const UploadModel& message) {
+  rknnd_v1_UploadModel raw = rknnd_v1_UploadModel_init_zero;
+  std::memcpy(raw.model, message.model.data(), message.model.size());
+  SetText(raw.name, message.name);
+  Bytes options{kMaxModelOptions, nullptr, &message.options};
+  raw.options.funcs.encode = &EncodeBytes;
+  raw.options.arg = &options;
+  return EncodeFields(rknnd_v1_UploadModel_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   UploadModel& message) {
+  rknnd_v1_UploadModel raw = rknnd_v1_UploadModel_init_zero;
+  Bytes options{kMaxModelOptions, &message.options, nullptr};
+  raw.options.funcs.decode = &DecodeBytes;
+  raw.options.arg = &options;
+  auto done = DecodeFields(body, rknnd_v1_UploadModel_fields, &raw);
+  if (!done.ok()) return done;
+  std::memcpy(message.model.data(), raw.model, message.model.size());
+  message.name = TextOf(raw.name);
+  return {};
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const PerfDetail& message) {
+  rknnd_v1_PerfDetail raw = rknnd_v1_PerfDetail_init_zero;
+  Bytes text{kMaxMemfdBody, nullptr, &message.text};
+  raw.text.funcs.encode = &EncodeBytes;
+  raw.text.arg = &text;
+  return EncodeFields(rknnd_v1_PerfDetail_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   PerfDetail& message) {
+  rknnd_v1_PerfDetail raw = rknnd_v1_PerfDetail_init_zero;
+  Bytes text{kMaxMemfdBody, &message.text, nullptr};
+  raw.text.funcs.decode = &DecodeBytes;
+  raw.text.arg = &text;
+  return DecodeFields(body, rknnd_v1_PerfDetail_fields, &raw);
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const ContextInfo& message) {
+  rknnd_v1_ContextInfo raw = rknnd_v1_ContextInfo_init_zero;
+  const auto bind = [](pb_callback_t& callback,
+                       const std::vector<TensorAttr>& tensors) {
+    return From(callback, rknnd_v1_TensorAttr_fields, kMaxTensors, tensors);
+  };
+  auto inputs = bind(raw.inputs, message.inputs);
+  auto outputs = bind(raw.outputs, message.outputs);
+  auto native_inputs = bind(raw.native_inputs, message.native_inputs);
+  auto native_outputs = bind(raw.native_outputs, message.native_outputs);
+  auto nhwc_inputs = bind(raw.native_nhwc_inputs, message.native_nhwc_inputs);
+  auto nhwc_outputs =
+      bind(raw.native_nhwc_outputs, message.native_nhwc_outputs);
+  raw.inputs.arg = &inputs;
+  raw.outputs.arg = &outputs;
+  raw.native_inputs.arg = &native_inputs;
+  raw.native_outputs.arg = &native_outputs;
+  raw.native_nhwc_inputs.arg = &nhwc_inputs;
+  raw.native_nhwc_outputs.arg = &nhwc_outputs;
+  raw.weight_size = message.weight_size;
+  raw.internal_size = message.internal_size;
+  SetText(raw.custom_string, message.custom_string);
+  return EncodeFields(rknnd_v1_ContextInfo_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   ContextInfo& message) {
+  rknnd_v1_ContextInfo raw = rknnd_v1_ContextInfo_init_zero;
+  const auto bind = [](pb_callback_t& callback,
+                       std::vector<TensorAttr>& tensors) {
+    return Into(callback, rknnd_v1_TensorAttr_fields, kMaxTensors, tensors);
+  };
+  auto inputs = bind(raw.inputs, message.inputs);
+  auto outputs = bind(raw.outputs, message.outputs);
+  auto native_inputs = bind(raw.native_inputs, message.native_inputs);
+  auto native_outputs = bind(raw.native_outputs, message.native_outputs);
+  auto nhwc_inputs = bind(raw.native_nhwc_inputs, message.native_nhwc_inputs);
+  auto nhwc_outputs =
+      bind(raw.native_nhwc_outputs, message.native_nhwc_outputs);
+  raw.inputs.arg = &inputs;
+  raw.outputs.arg = &outputs;
+  raw.native_inputs.arg = &native_inputs;
+  raw.native_outputs.arg = &native_outputs;
+  raw.native_nhwc_inputs.arg = &nhwc_inputs;
+  raw.native_nhwc_outputs.arg = &nhwc_outputs;
+  auto done = DecodeFields(body, rknnd_v1_ContextInfo_fields, &raw);
+  if (!done.ok()) return done;
+  message.weight_size = raw.weight_size;
+  message.internal_size = raw.internal_size;
+  message.custom_string = TextOf(raw.custom_string);
+  return {};
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const ReportRequest& message) {
+  rknnd_v1_ReportRequest raw = rknnd_v1_ReportRequest_init_zero;
+  static_assert(sizeof raw.kind == sizeof message.kind);
+  std::memcpy(&raw.kind, &message.kind, sizeof raw.kind);
+  return EncodeFields(rknnd_v1_ReportRequest_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   ReportRequest& message) {
+  rknnd_v1_ReportRequest raw = rknnd_v1_ReportRequest_init_zero;
+  auto done = DecodeFields(body, rknnd_v1_ReportRequest_fields, &raw);
+  if (!done.ok()) return done;
+  // Not read as an enumeration: a number it lacks would be undefined.
+  std::memcpy(&message.kind, &raw.kind, sizeof message.kind);
+  return {};
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
+  rknnd_v1_Report raw = rknnd_v1_Report_init_zero;
+  SetText(raw.device, message.device);
+  SetText(raw.soc, message.soc);
+  SetText(raw.driver, message.driver);
+  raw.cores = message.cores;
+  raw.uptime_s = message.uptime_s;
+  raw.session_count = message.session_count;
+  raw.model_count = message.model_count;
+  raw.context_count = message.context_count;
+  raw.buffer_count = message.buffer_count;
+  raw.jobs_queued = message.jobs_queued;
+  raw.jobs_running = message.jobs_running;
+  raw.jobs_done = message.jobs_done;
+  raw.jobs_failed = message.jobs_failed;
+  raw.has_memory = true;
+  raw.memory = message.memory;
+  raw.sram_total = message.sram_total;
+  raw.sram_free = message.sram_free;
+  raw.unshared_total = message.unshared_total;
+  auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
+                       kMaxReportEntries, message.sessions);
+  auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
+                     message.models);
+  auto contexts = From(raw.contexts, rknnd_v1_ContextReport_fields,
+                       kMaxReportEntries, message.contexts);
+  auto buffers = From(raw.buffers, rknnd_v1_BufferReport_fields,
+                      kMaxReportEntries, message.buffers);
+  raw.sessions.arg = &sessions;
+  raw.models.arg = &models;
+  raw.contexts.arg = &contexts;
+  raw.buffers.arg = &buffers;
+  return EncodeFields(rknnd_v1_Report_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   Report& message) {
+  rknnd_v1_Report raw = rknnd_v1_Report_init_zero;
+  auto sessions = Into(raw.sessions, rknnd_v1_SessionReport_fields,
+                       kMaxReportEntries, message.sessions);
+  auto models = Into(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
+                     message.models);
+  auto contexts = Into(raw.contexts, rknnd_v1_ContextReport_fields,
+                       kMaxReportEntries, message.contexts);
+  auto buffers = Into(raw.buffers, rknnd_v1_BufferReport_fields,
+                      kMaxReportEntries, message.buffers);
+  raw.sessions.arg = &sessions;
+  raw.models.arg = &models;
+  raw.contexts.arg = &contexts;
+  raw.buffers.arg = &buffers;
+  auto done = DecodeFields(body, rknnd_v1_Report_fields, &raw);
+  if (!done.ok()) return done;
+  message.device = TextOf(raw.device);
+  message.soc = TextOf(raw.soc);
+  message.driver = TextOf(raw.driver);
+  message.cores = raw.cores;
+  message.uptime_s = raw.uptime_s;
+  message.session_count = raw.session_count;
+  message.model_count = raw.model_count;
+  message.context_count = raw.context_count;
+  message.buffer_count = raw.buffer_count;
+  message.jobs_queued = raw.jobs_queued;
+  message.jobs_running = raw.jobs_running;
+  message.jobs_done = raw.jobs_done;
+  message.jobs_failed = raw.jobs_failed;
+  message.memory = raw.memory;
+  message.sram_total = raw.sram_total;
+  message.sram_free = raw.sram_free;
+  message.unshared_total = raw.unshared_total;
+  return {};
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const DrainReply& message) {
+  rknnd_v1_DrainReply raw = rknnd_v1_DrainReply_init_zero;
+  auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
+                       kMaxReportEntries, message.sessions);
+  raw.sessions.arg = &sessions;
+  return EncodeFields(rknnd_v1_DrainReply_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   DrainReply& message) {
+  rknnd_v1_DrainReply raw = rknnd_v1_DrainReply_init_zero;
+  auto sessions = Into(raw.sessions, rknnd_v1_SessionReport_fields,
+                       kMaxReportEntries, message.sessions);
+  raw.sessions.arg = &sessions;
+  return DecodeFields(body, rknnd_v1_DrainReply_fields, &raw);
+}
+
+}  // namespace
+
+template <class Message>
+base::Expected<std::vector<std::byte>> Encode(const Message& message) {
+  return EncodeMessage(message);
+}
+
+template <class Message>
+base::Expected<Message> Decode(std::span<const std::byte> body) {
+  Message message{};
+  auto done = DecodeMessage(body, message);
+  if (!done.ok()) return std::move(done).error();
+  return message;
+}
+
+#define RKNND_MESSAGE(name)                                                  \
+  template base::Expected<std::vector<std::byte>> Encode<name>(const name&); \
+  template base::Expected<name> Decode<name>(std::span<const std::byte>)
+RKNND_MESSAGE(Hello);
+RKNND_MESSAGE(Welcome);
+RKNND_MESSAGE(Error);
+RKNND_MESSAGE(Empty);
+RKNND_MESSAGE(CreateContext);
+RKNND_MESSAGE(UploadModel);
+RKNND_MESSAGE(ContextInfo);
+RKNND_MESSAGE(DestroyContext);
+RKNND_MESSAGE(SetCoreMask);
+RKNND_MESSAGE(AllocateBuffer);
+RKNND_MESSAGE(ImportBuffer);
+RKNND_MESSAGE(Buffer);
+RKNND_MESSAGE(ReleaseBuffer);
+RKNND_MESSAGE(Bind);
+RKNND_MESSAGE(MemorySizeRequest);
+RKNND_MESSAGE(MemorySize);
+RKNND_MESSAGE(PerfDetailRequest);
+RKNND_MESSAGE(PerfDetail);
+RKNND_MESSAGE(ReportRequest);
+RKNND_MESSAGE(Report);
+RKNND_MESSAGE(DrainReply);
+RKNND_MESSAGE(LogEvent);
+#undef RKNND_MESSAGE
+
+std::vector<std::byte> EncodeFailure(std::string_view message) {
+  Error error{};
+  SetText(error.message, message);
+  auto bytes = Encode(error);
+  return bytes.ok() ? *std::move(bytes) : std::vector<std::byte>{};
+}
+
+base::Error DecodeFailure(const Frame& reply) {
+  auto error = Decode<Error>(reply.body);
+  if (!error.ok()) return {reply.code, "the daemon gave no reason"};
+  return {reply.code, TextOf(error->message)};
+}
+
+size_t FittingPrefix(std::string_view text, size_t room) {
+  if (text.size() <= room) return text.size();
+  size_t size = room;
+  // 10xxxxxx continues a sequence: the cut is before its first byte.
+  while (size > 0 && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80) {
+    --size;
+  }
+  return size;
+}
+
+}  // namespace rknnd::wire

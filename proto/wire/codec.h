@@ -1,0 +1,129 @@
+// Bodies of frames: the messages of rknnd/v1/session.proto to and from bytes.
+// Messages without lists are nanopb's structs under a shorter name; those with
+// lists are structs with vectors here, so that no caller meets a callback.
+// Used by both ends, which take the bytes they decode for hostile: every list
+// has a bound, every string an end, and an enumeration may hold any number.
+
+#ifndef PROTO_WIRE_CODEC_H_
+#define PROTO_WIRE_CODEC_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "proto/wire/frame.h"
+#include "rknnd/v1/session.pb.h"
+
+namespace rknnd::wire {
+
+// Inputs or outputs of one model. An empty entry costs two bytes on the wire
+// and some 400 in memory, so the body's size alone is no bound.
+inline constexpr size_t kMaxTensors = 1024;
+// Lines of one report: 16 sessions at their limit of buffers.
+inline constexpr size_t kMaxReportEntries = size_t{1} << 18;
+// Text of MODEL.yml. Real ones have some hundred bytes.
+inline constexpr size_t kMaxModelOptions = size_t{1} << 20;
+
+using Hello = rknnd_v1_Hello;
+using Welcome = rknnd_v1_Welcome;
+using Error = rknnd_v1_Error;
+using Empty = rknnd_v1_Empty;
+using CreateContext = rknnd_v1_CreateContext;
+using DestroyContext = rknnd_v1_DestroyContext;
+using SetCoreMask = rknnd_v1_SetCoreMask;
+using AllocateBuffer = rknnd_v1_AllocateBuffer;
+using ImportBuffer = rknnd_v1_ImportBuffer;
+using Buffer = rknnd_v1_Buffer;
+using ReleaseBuffer = rknnd_v1_ReleaseBuffer;
+using Bind = rknnd_v1_Bind;
+using MemorySizeRequest = rknnd_v1_MemorySizeRequest;
+using MemorySize = rknnd_v1_MemorySize;
+using PerfDetailRequest = rknnd_v1_PerfDetailRequest;
+using TensorAttr = rknnd_v1_TensorAttr;
+using MemoryKinds = rknnd_v1_MemoryKinds;
+using SessionReport = rknnd_v1_SessionReport;
+using ModelReport = rknnd_v1_ModelReport;
+using ContextReport = rknnd_v1_ContextReport;
+using BufferReport = rknnd_v1_BufferReport;
+using LogEvent = rknnd_v1_LogEvent;
+
+struct UploadModel {
+  std::array<uint8_t, 32> model{};
+  std::string name;
+  std::string options;
+};
+
+struct ContextInfo {
+  std::vector<TensorAttr> inputs, outputs;
+  std::vector<TensorAttr> native_inputs, native_outputs;
+  std::vector<TensorAttr> native_nhwc_inputs, native_nhwc_outputs;
+  uint64_t weight_size = 0;
+  uint64_t internal_size = 0;
+  std::string custom_string;
+};
+
+struct PerfDetail {
+  std::string text;
+};
+
+// `kind` as it came: may be no rknnd_v1_ReportKind at all.
+struct ReportRequest {
+  uint32_t kind = 0;
+};
+
+struct Report {
+  std::string device, soc, driver;
+  uint32_t cores = 0;
+  uint64_t uptime_s = 0;
+  uint32_t session_count = 0, model_count = 0;
+  uint32_t context_count = 0, buffer_count = 0;
+  uint64_t jobs_queued = 0, jobs_running = 0, jobs_done = 0, jobs_failed = 0;
+  MemoryKinds memory{};
+  uint64_t sram_total = 0, sram_free = 0;
+  std::vector<SessionReport> sessions;
+  std::vector<ModelReport> models;
+  std::vector<ContextReport> contexts;
+  std::vector<BufferReport> buffers;
+  uint64_t unshared_total = 0;
+};
+
+struct DrainReply {
+  std::vector<SessionReport> sessions;
+};
+
+// The bytes of one message. kOutOfRange when a list is above its bound; a
+// string that is too long is cut.
+template <class Message>
+base::Expected<std::vector<std::byte>> Encode(const Message& message);
+
+// A message out of bytes nobody has looked at. kInvalidArgument, with what was
+// wrong, for anything else.
+template <class Message>
+base::Expected<Message> Decode(std::span<const std::byte> body);
+
+// The body of a reply whose code is not kOk, and what it says.
+std::vector<std::byte> EncodeFailure(std::string_view message);
+base::Error DecodeFailure(const Frame& reply);
+
+// How many bytes of `text` fit below `room` without cutting a UTF-8 sequence.
+size_t FittingPrefix(std::string_view text, size_t room);
+
+// Copies text into a nanopb string, cut to its size.
+template <size_t N>
+void SetText(char (&field)[N], std::string_view text) {
+  // A zero inside would end the string early for the peer; end it here too.
+  text = text.substr(0, text.find('\0'));
+  const size_t size = FittingPrefix(text, N - 1);
+  std::memcpy(field, text.data(), size);
+  std::memset(field + size, 0, N - size);
+}
+
+}  // namespace rknnd::wire
+
+#endif  // PROTO_WIRE_CODEC_H_

@@ -1,0 +1,20 @@
+// What a peer can do beyond protocol version 1: one bit each, told in Hello
+// and answered in Welcome with those both ends know. A bit once given keeps
+// its meaning; a feature that goes leaves its bit unused.
+
+#ifndef PROTO_WIRE_FEATURES_H_
+#define PROTO_WIRE_FEATURES_H_
+
+#include <cstdint>
+
+namespace rknnd::wire {
+
+// The client reads kLogEvent frames that it did not ask for.
+inline constexpr uint64_t kFeatureLogEvents = uint64_t{1} << 0;
+
+// All that this build knows.
+inline constexpr uint64_t kKnownFeatures = kFeatureLogEvents;
+
+}  // namespace rknnd::wire
+
+#endif  // PROTO_WIRE_FEATURES_H_

@@ -1,0 +1,94 @@
+// The submission ring: a sealed memfd, made by the daemon and mapped by both
+// ends, through which frames are submitted and answered. One layout for 32-bit
+// and 64-bit clients.
+//
+//   client                                   daemon (worker)
+//   1 takes a free slot s
+//   2 fills submissions[tail % kRingEntries]
+//     and stores tail + 1 (release)
+//   3 rings the doorbell (eventfd)   ---->   4 copies the entry out, checks the
+//                                              copy, stores head
+//                                            5 the job runs
+//   7 wakes, reads completions[s]    <----   6 fills completions[s], stores
+//                                              `sequence`, wakes one waiter
+//
+// The daemon takes everything here for hostile: it keeps its own head, copies
+// an entry before it looks at it, bounds the number of entries by
+// kRingEntries, and only stores to completions. The client trusts the daemon.
+
+#ifndef PROTO_WIRE_RING_H_
+#define PROTO_WIRE_RING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rknnd::wire {
+
+// Jobs one session may have in flight. Four cameras with three contexts need
+// twelve; a process with 32 contexts and two frames each fits.
+inline constexpr uint32_t kRingEntries = 128;
+static_assert((kRingEntries & (kRingEntries - 1)) == 0);
+
+inline constexpr uint32_t kRingMagic = 0x474e5252;  // "RRNG"
+
+enum class RingOperation : uint32_t { kRun = 1 };
+
+struct Submission {
+  uint32_t operation;   // RingOperation
+  uint32_t context;     // the session's number
+  uint32_t slot;        // where the completion goes, below kRingEntries
+  uint32_t sequence;    // non-zero, new for each job of the slot
+  uint64_t frame;       // the caller's, returned with the completion
+  uint32_t flags;       // 0 in this version
+  uint32_t timeout_ms;  // 0: the daemon's limit
+  uint32_t fence_in;    // number of a registered fence, 0: none
+  uint32_t fence_out;
+  uint64_t reserved[3];
+};
+static_assert(sizeof(Submission) == 64);
+
+struct alignas(64) Completion {
+  // Equals the submission's sequence once all other fields are valid. The word
+  // the client sleeps on.
+  std::atomic<uint32_t> sequence;
+  int32_t code;  // base::Code
+  uint64_t frame;
+  uint64_t queue_ns;   // submission seen until start on the core
+  uint64_t run_ns;     // start until end on the core, stamped by the worker
+  uint64_t total_ns;   // submission seen until completion stored
+  uint32_t core;       // lowest core it ran on
+  uint32_t drops;      // frames of this context dropped since the last answer
+  uint32_t text_size;  // bytes of texts[slot], 0 on success
+  uint32_t reserved[3];
+};
+static_assert(sizeof(Completion) == 64);
+
+// Why a job failed. Apart from the record, so that success touches one cache
+// line.
+struct CompletionText {
+  char text[256];
+};
+
+struct alignas(64) RingHeader {
+  uint32_t magic;
+  uint32_t entries;
+  uint8_t pad[56];
+  alignas(64) std::atomic<uint32_t> tail;  // client: entries written
+  alignas(64) std::atomic<uint32_t> head;  // daemon: entries taken
+};
+static_assert(sizeof(RingHeader) == 192);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+struct Ring {
+  RingHeader header;
+  Submission submissions[kRingEntries];
+  Completion completions[kRingEntries];
+  CompletionText texts[kRingEntries];
+};
+
+inline constexpr size_t kRingBytes = (sizeof(Ring) + 4095) / 4096 * 4096;
+
+}  // namespace rknnd::wire
+
+#endif  // PROTO_WIRE_RING_H_
