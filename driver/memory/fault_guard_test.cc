@@ -1,0 +1,190 @@
+#include "driver/memory/fault_guard.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/posix/mapping.h"
+#include "base/posix/unique_fd.h"
+
+namespace rknnd::driver {
+namespace {
+
+using ::rknnd::base::Mapping;
+using ::rknnd::base::UniqueFd;
+
+constexpr size_t kPageSize = 4096;
+constexpr size_t kSize = 4 * kPageSize;
+
+// Memory whose file its owner can cut short, as a hostile client would.
+class FaultGuardTest : public ::testing::Test {
+ protected:
+  FaultGuardTest() {
+    InstallFaultGuard();
+    file_ = UniqueFd(memfd_create("victim", MFD_CLOEXEC));
+    EXPECT_EQ(ftruncate(file_.get(), kSize), 0);
+    mapping_ =
+        *Mapping::OfFd(file_.get(), 0, kSize, Mapping::Access::kReadWrite);
+    std::memset(mapping_.data(), 1, kSize);
+  }
+  void Truncate(off_t size) { ASSERT_EQ(ftruncate(file_.get(), size), 0); }
+  [[nodiscard]] volatile std::byte* At(size_t offset) const {
+    return mapping_.data() + offset;
+  }
+
+  UniqueFd file_;
+  Mapping mapping_;
+};
+
+TEST_F(FaultGuardTest, AccessThatGoesWellIsTrue) {
+  int sum = 0;
+  EXPECT_TRUE(Guarded(mapping_.bytes(), [&] {
+    for (size_t i = 0; i < kSize; ++i) sum += std::to_integer<int>(*At(i));
+  }));
+  EXPECT_EQ(sum, static_cast<int>(kSize));
+}
+
+TEST_F(FaultGuardTest, ReadingTruncatedMemoryIsFalse) {
+  Truncate(0);
+  EXPECT_FALSE(Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
+}
+
+TEST_F(FaultGuardTest, WritingTruncatedMemoryIsFalse) {
+  Truncate(0);
+  EXPECT_FALSE(
+      Guarded(mapping_.bytes(), [&] { *At(kSize - 1) = std::byte{1}; }));
+}
+
+TEST_F(FaultGuardTest, TheAccessIsAbandonedWhereItFaults) {
+  Truncate(kPageSize);
+  volatile size_t reached = 0;
+  EXPECT_FALSE(Guarded(mapping_.bytes(), [&] {
+    for (size_t i = 0; i < kSize; i += kPageSize) {
+      static_cast<void>(*At(i));
+      reached = i + 1;
+    }
+  }));
+  EXPECT_EQ(reached, 1U);
+}
+
+TEST_F(FaultGuardTest, EveryFaultIsCaughtNotOnlyTheFirst) {
+  Truncate(0);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_FALSE(Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
+  }
+}
+
+TEST_F(FaultGuardTest, AFaultLeavesNoSignalBlocked) {
+  Truncate(0);
+  ASSERT_FALSE(Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
+  sigset_t blocked;
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
+  EXPECT_EQ(sigismember(&blocked, SIGBUS), 0);
+}
+
+TEST_F(FaultGuardTest, TakenAccessRightsAreCaughtToo) {
+  ASSERT_EQ(mprotect(mapping_.data(), kSize, PROT_NONE), 0);
+  EXPECT_FALSE(Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
+}
+
+TEST_F(FaultGuardTest, ACopyByTheLibraryIsCaught) {
+  Truncate(0);
+  std::vector<std::byte> copy(kSize);
+  EXPECT_FALSE(Guarded(mapping_.bytes(), [&] {
+    std::memcpy(copy.data(), mapping_.data(), kSize);
+  }));
+}
+
+TEST_F(FaultGuardTest, ARangeMayEndWithinAPage) {
+  Truncate(0);
+  EXPECT_FALSE(Guarded(mapping_.bytes().subspan(100, 10),
+                       [&] { static_cast<void>(*At(100)); }));
+}
+
+TEST_F(FaultGuardTest, ThreadsFaultIndependently) {
+  Truncate(0);
+  std::vector<std::byte> fine(kSize);
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        if (t % 2 == 0) {
+          EXPECT_FALSE(
+              Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
+        } else {
+          EXPECT_TRUE(Guarded(fine, [&] {
+            static_cast<void>(*const_cast<volatile std::byte*>(fine.data()));
+          }));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+using FaultGuardDeathTest = FaultGuardTest;
+
+TEST_F(FaultGuardDeathTest, AFaultOutsideTheRangeIsStillFatal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Truncate(0);
+  std::vector<std::byte> other(kSize);
+  EXPECT_DEATH(
+      {
+        const bool went_well =
+            Guarded(other, [&] { static_cast<void>(*At(0)); });
+        _exit(went_well ? 0 : 1);
+      },
+      "");
+}
+
+TEST_F(FaultGuardDeathTest, AFaultWithoutAGuardIsStillFatal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Truncate(0);
+  EXPECT_DEATH(static_cast<void>(*At(0)), "");
+}
+
+TEST_F(FaultGuardDeathTest, ASignalThatSomebodySentIsStillFatal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        const bool went_well = Guarded(mapping_.bytes(), [] { raise(SIGBUS); });
+        _exit(went_well ? 0 : 1);
+      },
+      "");
+}
+
+void ExitSeven(int) { _exit(7); }
+
+// In a process of its own, where ours is not installed yet.
+TEST(FaultGuardChainTest, TheHandlerThatWasThereBeforeGetsTheRest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        struct sigaction before = {};
+        before.sa_handler = ExitSeven;
+        sigaction(SIGBUS, &before, nullptr);
+        InstallFaultGuard();
+        const UniqueFd file(memfd_create("victim", MFD_CLOEXEC));
+        static_cast<void>(ftruncate(file.get(), kSize) == 0);
+        const Mapping mapping =
+            *Mapping::OfFd(file.get(), 0, kSize, Mapping::Access::kRead);
+        static_cast<void>(ftruncate(file.get(), 0) == 0);
+        volatile const std::byte* gone = mapping.data();
+        if (Guarded(mapping.bytes(), [&] { static_cast<void>(*gone); })) {
+          _exit(1);
+        }
+        static_cast<void>(*gone);
+        _exit(2);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace rknnd::driver

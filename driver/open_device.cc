@@ -1,0 +1,25 @@
+// The factory of devices: the only file that names them. Called once by the
+// daemon's main (or by the in-process target) while it starts.
+
+#include "absl/strings/str_cat.h"
+#include "driver/device.h"
+#include "driver/soft/soft_device.h"
+
+namespace rknnd::driver {
+
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
+    const DeviceOptions& options) {
+  // "auto" takes a real NPU where this build can drive one; none can yet.
+  if (options.kind == "soft" || options.kind == "auto") {
+    return soft::OpenSoftDevice(options);
+  }
+  if (options.kind == "rknnrt") {
+    return absl::UnimplementedError(
+        "device 'rknnrt' is not part of this build: use 'soft'");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("device '", options.kind,
+                   "' is unknown: use 'soft', 'rknnrt' or 'auto'"));
+}
+
+}  // namespace rknnd::driver
