@@ -1,0 +1,152 @@
+// Checks a client's bindings: index, format, offset and size are its words, the
+// buffer's size is the kernel's.
+
+#include "daemon/core/binding_set.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+
+namespace rknnd::core {
+namespace {
+
+const char* Word(driver::Direction direction) {
+  return direction == driver::Direction::kInput ? "input" : "output";
+}
+
+const std::vector<driver::TensorAttr>& Tensors(
+    const driver::ProgramInfo& program, driver::Direction direction) {
+  return direction == driver::Direction::kInput ? program.inputs
+                                                : program.outputs;
+}
+
+// "output 1 'boxes'".
+std::string TensorName(const driver::ProgramInfo& program,
+                       driver::Direction direction, size_t index) {
+  return absl::StrCat(Word(direction), " ", index, " '",
+                      Tensors(program, direction)[index].name, "'");
+}
+
+// Why more than the packed tensor is needed, where a client chose a stride.
+std::string StrideReason(const driver::TensorAttr& tensor,
+                         const driver::TensorFormat& format) {
+  if (format.w_stride != 0 && tensor.dims.size() == 4 &&
+      format.layout == driver::TensorLayout::kNhwc &&
+      tensor.layout == driver::TensorLayout::kNhwc) {
+    return absl::StrCat(": width ", tensor.dims[2], " is stored with stride ",
+                        format.w_stride,
+                        ". Allocate size_with_stride and tell the producer "
+                        "(RGA wstride=",
+                        format.w_stride, ")");
+  }
+  return absl::StrCat(" in ", driver::TensorTypeName(format.type), " ",
+                      driver::TensorLayoutName(format.layout),
+                      ". Allocate size_with_stride");
+}
+
+}  // namespace
+
+std::shared_ptr<const BindingSet> BindingSet::Empty(
+    std::shared_ptr<const LoadedModel> model) {
+  std::shared_ptr<BindingSet> set(new BindingSet);
+  const auto prepare = [](Side& side, size_t tensors) {
+    side.bindings.resize(tensors);
+    side.buffers.resize(tensors);
+    side.unbound = tensors;
+  };
+  prepare(set->inputs_, model->program().inputs.size());
+  prepare(set->outputs_, model->program().outputs.size());
+  set->model_ = std::move(model);
+  return set;
+}
+
+absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::With(
+    const BindRequest& request, std::shared_ptr<Buffer> buffer) const {
+  const size_t tensors = Tensors(model_->program(), request.direction).size();
+  if (request.index >= tensors) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Word(request.direction), " ", request.index, " does not exist: model '",
+        model_->name, "' has ", tensors));
+  }
+  if (buffer != nullptr) RKNND_RETURN_IF_ERROR(Check(request, *buffer));
+
+  std::shared_ptr<BindingSet> changed(new BindingSet(*this));
+  Side& side = request.direction == driver::Direction::kInput
+                   ? changed->inputs_
+                   : changed->outputs_;
+  std::shared_ptr<Buffer>& slot = side.buffers[request.index];
+  side.unbound += slot == nullptr ? 0 : 1;
+  side.unbound -= buffer == nullptr ? 0 : 1;
+  slot = std::move(buffer);
+  side.bindings[request.index] =
+      slot == nullptr ? driver::TensorBinding{}
+                      : driver::TensorBinding{slot->memory(), request.offset,
+                                              request.format};
+  return changed;
+}
+
+absl::Status BindingSet::CheckComplete() const {
+  for (auto direction :
+       {driver::Direction::kInput, driver::Direction::kOutput}) {
+    const Side& side =
+        direction == driver::Direction::kInput ? inputs_ : outputs_;
+    const auto unbound =
+        std::find(side.buffers.begin(), side.buffers.end(), nullptr);
+    if (unbound == side.buffers.end()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        TensorName(model_->program(), direction,
+                   static_cast<size_t>(unbound - side.buffers.begin())),
+        " of model '", model_->name,
+        "' has no memory: set it before the run (rknn_inputs_set or "
+        "rknn_set_io_mem)"));
+  }
+  return absl::OkStatus();
+}
+
+uint32_t BindingSet::Count(const Buffer* buffer) const {
+  uint32_t count = 0;
+  for (const Side* side : {&inputs_, &outputs_}) {
+    for (const auto& bound : side->buffers) count += bound.get() == buffer;
+  }
+  return count;
+}
+
+absl::Status BindingSet::Check(const BindRequest& request,
+                               const Buffer& buffer) const {
+  const std::string name =
+      TensorName(model_->program(), request.direction, request.index);
+  if (request.offset > buffer.size() ||
+      request.size > buffer.size() - request.offset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": bytes ", request.offset, " to ", request.offset,
+                     "+", request.size, " are not inside the buffer of ",
+                     buffer.size(), " bytes"));
+  }
+  RKNND_ASSIGN_OR_RETURN(
+      const uint64_t needed,
+      model_->model->CheckBinding(0, request.direction, request.index,
+                                  request.format));
+  if (needed > request.size) {
+    const driver::TensorAttr& tensor =
+        Tensors(model_->program(), request.direction)[request.index];
+    return absl::InvalidArgumentError(absl::StrCat(
+        "buffer bound to ", name, " has ", request.size, " bytes, ", needed,
+        " needed", StrideReason(tensor, request.format)));
+  }
+  const size_t element = driver::ElementSize(request.format.type);
+  if (element > 1 && request.offset % element != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": offset ", request.offset, " is not a multiple of the ",
+        element, " bytes of ", driver::TensorTypeName(request.format.type)));
+  }
+  if (request.direction == driver::Direction::kOutput && buffer.read_only()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " cannot be bound to memory whose fd allows reading only"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rknnd::core

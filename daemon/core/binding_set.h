@@ -1,0 +1,63 @@
+// Which memory the inputs and outputs of a context are: a snapshot that jobs
+// hold, so that binding, releasing and destroying are safe while one runs.
+
+#ifndef DAEMON_CORE_BINDING_SET_H_
+#define DAEMON_CORE_BINDING_SET_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/core/buffer_table.h"
+#include "daemon/core/loaded_model.h"
+#include "daemon/core/types.h"
+#include "driver/device.h"
+
+namespace rknnd::core {
+
+// Immutable. Keeps model and buffers alive. Thread: any.
+class BindingSet {
+ public:
+  // Nothing is bound.
+  static std::shared_ptr<const BindingSet> Empty(
+      std::shared_ptr<const LoadedModel> model);
+
+  // This set with one binding changed; `buffer` null takes it away. What the
+  // request says is checked here, in words for who wrote the program.
+  absl::StatusOr<std::shared_ptr<const BindingSet>> With(
+      const BindRequest& request, std::shared_ptr<Buffer> buffer) const;
+
+  [[nodiscard]] std::span<const driver::TensorBinding> inputs() const {
+    return inputs_.bindings;
+  }
+  [[nodiscard]] std::span<const driver::TensorBinding> outputs() const {
+    return outputs_.bindings;
+  }
+  [[nodiscard]] bool complete() const {
+    return inputs_.unbound == 0 && outputs_.unbound == 0;
+  }
+  // Names the first tensor without memory; OK when complete.
+  [[nodiscard]] absl::Status CheckComplete() const;
+  // How often `buffer` is bound here.
+  [[nodiscard]] uint32_t Count(const Buffer* buffer) const;
+
+ private:
+  struct Side {
+    std::vector<driver::TensorBinding> bindings;
+    std::vector<std::shared_ptr<Buffer>> buffers;
+    size_t unbound = 0;
+  };
+
+  BindingSet() = default;
+  [[nodiscard]] absl::Status Check(const BindRequest& request,
+                                   const Buffer& buffer) const;
+
+  std::shared_ptr<const LoadedModel> model_;
+  Side inputs_, outputs_;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_BINDING_SET_H_

@@ -1,0 +1,142 @@
+// Models by hash: loaded once for the whole board, kept while any context uses
+// them and for a grace period after. Sessions ask; the loader thread reads,
+// hashes and compiles.
+
+#ifndef DAEMON_CORE_MODEL_REGISTRY_H_
+#define DAEMON_CORE_MODEL_REGISTRY_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/loaded_model.h"
+#include "daemon/core/model_cache.h"
+#include "daemon/core/model_load.h"
+#include "daemon/core/service.h"
+#include "daemon/core/types.h"
+#include "driver/device.h"
+
+namespace rknnd::core {
+
+class ModelRegistry;
+
+// What a model is on its way through:
+//
+//            Upload, or Use of a model in the cache folder
+//                          |
+//                      kLoading --all attempts failed--> kGone
+//                       |     |
+//            waited for |     | nobody waits
+//                       v     v    Use
+//               kResident <--------- kGrace --timer--> kGone
+//                       |             ^
+//                       +--last use---+
+//
+// kGone: out of the registry; its memory goes with its last job.
+enum class ModelState { kLoading, kResident, kGrace, kGone };
+
+struct ModelEntry;
+
+// Keeps a model resident. Thread: loop.
+class ModelUse {
+ public:
+  ModelUse() = default;
+  ModelUse(ModelUse&& other) noexcept;
+  ModelUse& operator=(ModelUse&& other) noexcept;
+  ModelUse(const ModelUse&) = delete;
+  ModelUse& operator=(const ModelUse&) = delete;
+  ~ModelUse();
+
+  // Another use of the same model.
+  [[nodiscard]] ModelUse Duplicate() const;
+  [[nodiscard]] const std::shared_ptr<const LoadedModel>& model() const;
+  // Cores that some context of this model may run on (bits), which decides
+  // whose arenas must fit it. Forgotten only with the model.
+  [[nodiscard]] uint32_t reach() const;
+  void set_reach(uint32_t cores);
+  // For `loads` in reports: one more rknn_init got this model.
+  void CountLoad();
+
+ private:
+  friend class ModelRegistry;
+  ModelUse(std::shared_ptr<ModelRegistry> registry,
+           std::shared_ptr<ModelEntry> entry);
+
+  std::shared_ptr<ModelRegistry> registry_;
+  std::shared_ptr<ModelEntry> entry_;
+};
+
+// Thread: loop. Callbacks are called on the loop, at once or later.
+class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
+ public:
+  using UseCallback = std::function<void(absl::StatusOr<ModelUse>)>;
+  using DoneCallback = std::function<void(absl::Status)>;
+
+  struct Parts {
+    driver::Device* device = nullptr;
+    base::Executor* loop = nullptr;
+    base::Executor* loader = nullptr;
+    TimerQueue* timers = nullptr;
+    base::Nanoseconds grace = 0;
+    std::shared_ptr<Ledger> ledger;
+    std::shared_ptr<ModelCache> cache;  // null: none
+    // Every Use that no upload was made for yet gets a copy of its own.
+    bool vendor_sharing = false;
+  };
+  static std::shared_ptr<ModelRegistry> Create(Parts parts);
+  ~ModelRegistry();
+
+  // Cancels timers; nothing is called back from now on.
+  void Stop();
+  // Called when a model has gone.
+  void set_gone(std::function<void()> gone) { gone_ = std::move(gone); }
+
+  // NOT_FOUND when the model is neither resident, loading nor cached.
+  void Use(const ModelId& id, UseCallback done);
+  // `bytes` were checked to be immutable; their hash is checked here. `warn`
+  // hears of what went wrong without being a failure.
+  void Upload(ModelUpload upload, uint64_t size, Charge charge,
+              std::function<void(absl::Status)> warn, DoneCallback done);
+
+  // Internal memory that each core's arena must have room for.
+  [[nodiscard]] std::vector<uint64_t> ArenaNeeds(uint32_t cores) const;
+  // One a loaded model; without contexts' numbers where `uses` is 0.
+  [[nodiscard]] std::vector<ModelReport> Reports() const;
+  [[nodiscard]] uint32_t count() const;
+
+ private:
+  friend class ModelUse;
+  // The second is 0 but with vendor sharing, where each copy has its own.
+  using Key = std::pair<ModelId, uint64_t>;
+
+  explicit ModelRegistry(Parts parts);
+  // The copy that a further use, or upload, of `id` joins.
+  std::shared_ptr<ModelEntry> FindJoinable(const ModelId& id) const;
+  std::shared_ptr<ModelEntry> MakeEntry(const ModelId& id);
+  void StartNextLoad(ModelEntry& entry);
+  void OnLoaded(const Key& key, const std::shared_ptr<ModelLoad>& load);
+  void OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
+                    const ModelLoad& load);
+  void Release(const std::shared_ptr<ModelEntry>& entry);
+  void StartGrace(ModelEntry& entry, base::Nanoseconds period);
+  void EndGrace(const Key& key);
+
+  Parts parts_;
+  std::function<void()> gone_;
+  uint64_t next_salt_ = 1;
+  std::map<Key, std::shared_ptr<ModelEntry>> entries_;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_MODEL_REGISTRY_H_

@@ -1,0 +1,315 @@
+// Tests of models through sessions: loaded once, kept while used and a grace
+// period longer, wrong bytes and refusals told to those concerned.
+
+#include "daemon/core/model_registry.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/posix/sha256.h"
+#include "daemon/core/testing/core_fixture.h"
+#include "gtest/gtest.h"
+
+namespace rknnd::core {
+namespace {
+
+using testing::TestSession;
+
+constexpr char kModel[] = "weight=1000 internal=5000 name=net";
+
+class ModelRegistryTest : public testing::CoreTest {};
+
+TEST_F(ModelRegistryTest, UnknownModelIsNotFound) {
+  const TestSession session = Open();
+  EXPECT_EQ(Create(session, 1, kModel)->code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ModelRegistryTest, UploadedModelServesAContext) {
+  const TestSession session = Open();
+  EXPECT_EQ(Upload(session, kModel), absl::OkStatus());
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+}
+
+TEST_F(ModelRegistryTest, SecondSessionUsesTheSameWeights) {
+  const TestSession first = Open(1);
+  const TestSession second = Open(2);
+  Upload(first, kModel);
+  Create(first, 1, kModel);
+
+  EXPECT_EQ(Create(second, 1, kModel), absl::OkStatus());
+
+  EXPECT_EQ(device.loads(), 1U);
+  EXPECT_EQ(memory().weight, 1000U);
+  const auto models = service->Models();
+  ASSERT_EQ(models.size(), 1U);
+  EXPECT_EQ(models[0].contexts, 2U);
+  EXPECT_EQ(models[0].loads, 2U);
+  EXPECT_EQ(models[0].name, "m.onnx");
+}
+
+TEST_F(ModelRegistryTest, DuplicatedContextIsNoLoad) {
+  const TestSession session = Open();
+  Upload(session, kModel);
+  Create(session, 1, kModel);
+  ContextRequest request;
+  request.number = 2;
+  request.duplicate_of = 1;
+  session->CreateContext(request, [](const auto& info) {
+    EXPECT_TRUE(info.ok()) << info.status();
+  });
+  EXPECT_EQ(service->Models()[0].loads, 1U);
+  EXPECT_EQ(service->Models()[0].contexts, 2U);
+}
+
+TEST_F(ModelRegistryTest, EqualUploadsAtOneTimeAreLoadedOnce) {
+  const TestSession first = Open(1);
+  const TestSession second = Open(2);
+  std::vector<absl::Status> answers;
+  StartUpload(first, kModel, kModel, &answers);
+  StartUpload(second, kModel, kModel, &answers);
+  StartCreate(second, 1, kModel, &answers);
+  EXPECT_TRUE(answers.empty());
+
+  RunLoops();
+
+  EXPECT_EQ(answers, std::vector<absl::Status>(3));
+  EXPECT_EQ(device.loads(), 1U);
+}
+
+TEST_F(ModelRegistryTest, WrongBytesAreTheUploadersFailureAlone) {
+  const TestSession hostile = Open(1);
+  const TestSession honest = Open(2);
+  std::vector<absl::Status> hostile_answers;
+  std::vector<absl::Status> honest_answers;
+  StartUpload(hostile, kModel, "something else", &hostile_answers);
+  StartUpload(honest, kModel, kModel, &honest_answers);
+
+  RunLoops();
+
+  ASSERT_EQ(hostile_answers.size(), 1U);
+  EXPECT_EQ(hostile_answers[0].code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(honest_answers, std::vector<absl::Status>(1));
+  EXPECT_EQ(Create(honest, 1, kModel), absl::OkStatus());
+}
+
+TEST_F(ModelRegistryTest, WhoWaitsForWrongBytesIsAskedToUpload) {
+  const TestSession hostile = Open(1);
+  const TestSession honest = Open(2);
+  std::vector<absl::Status> ignored;
+  std::vector<absl::Status> answers;
+  StartUpload(hostile, kModel, "something else", &ignored);
+  StartCreate(honest, 1, kModel, &answers);
+
+  RunLoops();
+
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ModelRegistryTest, RefusedModelTellsEveryWaiterTheDevicesReason) {
+  const std::string model = "refuse=FooOp";
+  const TestSession first = Open(1);
+  const TestSession second = Open(2);
+  std::vector<absl::Status> answers;
+  StartUpload(first, model, model, &answers);
+  StartUpload(second, model, model, &answers);
+  StartCreate(second, 1, model, &answers);
+
+  RunLoops();
+
+  ASSERT_EQ(answers.size(), 3U);
+  for (const auto& answer : answers) {
+    EXPECT_EQ(answer.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(answer.message().find("operator 'FooOp' of model 'm.onnx'"),
+              std::string::npos);
+  }
+  EXPECT_EQ(device.loads(), 1U);
+  EXPECT_EQ(Create(second, 1, model)->code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(memory().total(), 0U);
+}
+
+TEST_F(ModelRegistryTest, ModelOutlivesItsLastContextByTheGracePeriod) {
+  const TestSession session = Open();
+  Upload(session, kModel);
+  Create(session, 1, kModel);
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+
+  Advance(options.model_grace - 1);
+  EXPECT_EQ(service->Models().size(), 1U);
+  EXPECT_EQ(device.models(), 1U);
+
+  Advance(1);
+  EXPECT_TRUE(service->Models().empty());
+  EXPECT_EQ(device.models(), 0U);
+  EXPECT_EQ(memory().total(), 0U);
+}
+
+TEST_F(ModelRegistryTest, ContextWithinTheGracePeriodNeedsNoLoad) {
+  const TestSession session = Open();
+  Upload(session, kModel);
+  Create(session, 1, kModel);
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  Advance(options.model_grace / 2);
+
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+
+  Advance(2 * options.model_grace);
+  EXPECT_EQ(service->Models().size(), 1U);
+  EXPECT_EQ(device.loads(), 1U);
+}
+
+TEST_F(ModelRegistryTest, UploadedModelWaitsForItsFirstContextWithoutGrace) {
+  options.model_grace = 0;
+  StartService();
+  const TestSession session = Open();
+  Upload(session, kModel);
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  EXPECT_TRUE(service->Models().empty());
+}
+
+TEST_F(ModelRegistryTest, ModelThatNobodyAskedForGoesToo) {
+  const TestSession session = Open();
+  Upload(session, kModel);
+  Advance(options.model_grace);
+  EXPECT_TRUE(service->Models().empty());
+}
+
+TEST_F(ModelRegistryTest, OptionsArePartOfTheIdentity) {
+  const TestSession session = Open();
+  EXPECT_EQ(Upload(session, kModel), absl::OkStatus());
+  EXPECT_EQ(Upload(session, kModel, "mean_values: 127"), absl::OkStatus());
+  EXPECT_EQ(service->Models().size(), 2U);
+}
+
+TEST_F(ModelRegistryTest, RestartedServiceLoadsFromTheCacheFolder) {
+  const testing::TemporaryFolder folder;
+  options.cache_dir = folder.path();
+  StartService();
+  EXPECT_TRUE(service->keeps_models());
+  {
+    const TestSession before = Open();
+    ASSERT_EQ(Upload(before, kModel), absl::OkStatus());
+    service->CloseSession(before->id());
+  }
+  StartService();
+  const TestSession after = Open();
+
+  EXPECT_EQ(Create(after, 1, kModel), absl::OkStatus());
+
+  EXPECT_EQ(device.loads(), 2U);
+  EXPECT_EQ(service->Models()[0].name, "m.onnx");
+}
+
+TEST_F(ModelRegistryTest, SpoiltCacheFileMeansUpload) {
+  const testing::TemporaryFolder folder;
+  options.cache_dir = folder.path();
+  StartService();
+  {
+    const TestSession before = Open();
+    Upload(before, kModel);
+    service->CloseSession(before->id());
+  }
+  StartService();
+  const std::string path =
+      folder.path() + "/" + base::ToHex(Id(kModel)) + ".model";
+  ASSERT_EQ(truncate(path.c_str(), 10), 0);
+  const TestSession after = Open();
+  EXPECT_EQ(Create(after, 1, kModel)->code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Upload(after, kModel), absl::OkStatus());
+  EXPECT_EQ(Create(after, 1, kModel), absl::OkStatus());
+}
+
+TEST_F(ModelRegistryTest, RefusedModelIsNotCached) {
+  const testing::TemporaryFolder folder;
+  options.cache_dir = folder.path();
+  StartService();
+  const TestSession session = Open();
+  Upload(session, "refuse=Op");
+  EXPECT_EQ(Create(session, 1, "refuse=Op")->code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(ModelRegistryTest, ModelThatCannotBeKeptIsUsedAndLogged) {
+  const testing::TemporaryFolder folder;
+  options.cache_dir = folder.path();
+  options.cache_limit = 10;
+  StartService();
+  const TestSession session = Open();
+  EXPECT_EQ(Upload(session, kModel), absl::OkStatus());
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+  ASSERT_EQ(session.log->lines.size(), 1U);
+  EXPECT_NE(session.log->lines[0].find("'m.onnx' is not kept"),
+            std::string::npos);
+}
+
+TEST_F(ModelRegistryTest, UnusableCacheFolderIsSaidAndSurvived) {
+  options.cache_dir = "/proc/nowhere/models";
+  StartService();
+  EXPECT_FALSE(service->keeps_models());
+  EXPECT_FALSE(service->cache_status().ok());
+  const TestSession session = Open();
+  EXPECT_EQ(Upload(session, kModel), absl::OkStatus());
+}
+
+TEST_F(ModelRegistryTest, SessionClosedWhileItLoadsIsNotCalledBack) {
+  const TestSession session = Open();
+  std::vector<absl::Status> answers;
+  StartUpload(session, kModel, kModel, &answers);
+  StartCreate(session, 1, kModel, &answers);
+  service->CloseSession(session->id());
+  RunLoops();
+  EXPECT_TRUE(answers.empty());
+  Advance(options.model_grace);
+  EXPECT_EQ(memory().total(), 0U);
+}
+
+TEST_F(ModelRegistryTest, UploadIsChargedUntilItIsLoaded) {
+  const TestSession session = Open();
+  std::vector<absl::Status> answers;
+  StartUpload(session, kModel, kModel, &answers);
+  EXPECT_EQ(memory().other, sizeof kModel - 1);
+  RunLoops();
+  EXPECT_EQ(memory().other, 0U);
+}
+
+TEST_F(ModelRegistryTest, VendorSharingLoadsOnceForEachInit) {
+  options.vendor_sharing = true;
+  StartService();
+  const TestSession session = Open();
+  MakeReady(session, 1, kModel);
+  EXPECT_EQ(Create(session, 2, kModel)->code(), absl::StatusCode::kNotFound);
+  MakeReady(session, 2, kModel);
+
+  EXPECT_EQ(device.loads(), 2U);
+  EXPECT_EQ(memory().weight, 2000U);
+  EXPECT_EQ(memory().internal, 2 * 8192U);
+
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  EXPECT_EQ(session.sink->last().status, absl::OkStatus());
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  EXPECT_EQ(memory().weight, 1000U);
+  EXPECT_EQ(memory().internal, 8192U);
+}
+
+TEST_F(ModelRegistryTest, VendorSharingDuplicatesShareWeightsOnly) {
+  options.vendor_sharing = true;
+  StartService();
+  const TestSession session = Open();
+  Upload(session, kModel);
+  Create(session, 1, kModel);
+  ContextRequest request;
+  request.number = 2;
+  request.duplicate_of = 1;
+  session->CreateContext(request, [](const auto& info) {
+    EXPECT_TRUE(info.ok()) << info.status();
+  });
+  EXPECT_EQ(memory().weight, 1000U);
+  EXPECT_EQ(memory().internal, 2 * 8192U);
+}
+
+}  // namespace
+}  // namespace rknnd::core

@@ -1,0 +1,30 @@
+// What jobs leave behind in their context. Called by workers when a job ends
+// and by reports on the loop.
+
+#include "daemon/core/run_context.h"
+
+namespace rknnd::core {
+
+RunContext::RunContext(const ContextTraits& traits,
+                       std::shared_ptr<const LoadedModel> model,
+                       std::shared_ptr<Arena> own_arena)
+    : traits_(traits),
+      model_(std::move(model)),
+      own_arena_(std::move(own_arena)),
+      running_times_(traits.collect_perf ? model_->program().layers.size() : 0),
+      last_times_(running_times_.size()) {}
+
+void RunContext::CountJob() {
+  jobs_.fetch_add(1, std::memory_order_relaxed);
+  if (running_times_.empty()) return;
+  base::MutexLock lock(mutex_);
+  running_times_.swap(last_times_);
+  has_times_ = true;
+}
+
+std::vector<int64_t> RunContext::LastTimes() const {
+  base::MutexLock lock(mutex_);
+  return has_times_ ? last_times_ : std::vector<int64_t>();
+}
+
+}  // namespace rknnd::core

@@ -1,0 +1,90 @@
+// The part of a context that jobs need: it outlives the context's number while
+// one of them runs.
+
+#ifndef DAEMON_CORE_RUN_CONTEXT_H_
+#define DAEMON_CORE_RUN_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/posix/mutex.h"
+#include "daemon/core/arenas.h"
+#include "daemon/core/loaded_model.h"
+#include "daemon/core/types.h"
+
+namespace rknnd::core {
+
+class RunContext;
+struct Job;
+
+// A context's place in the run queue. Guarded by the scheduler's lock.
+struct ContextQueue {
+  Job* first = nullptr;  // queued jobs, oldest first
+  Job* last = nullptr;
+  uint32_t jobs = 0;  // queued and running
+  bool running = false;
+  // Neighbours in a list of contexts whose oldest job may run.
+  RunContext* previous = nullptr;
+  RunContext* next = nullptr;
+};
+
+struct ContextTraits {
+  uint32_t number = 0;
+  SessionId session = 0;
+  Priority priority = Priority::kMedium;
+  bool collect_perf = false;
+  bool info_only = false;  // answers queries, never runs
+};
+
+// Thread: any, but where noted.
+class RunContext {
+ public:
+  // `own_arena`: internal memory of this context alone (vendor sharing).
+  RunContext(const ContextTraits& traits,
+             std::shared_ptr<const LoadedModel> model,
+             std::shared_ptr<Arena> own_arena);
+  RunContext(const RunContext&) = delete;
+  RunContext& operator=(const RunContext&) = delete;
+
+  [[nodiscard]] const ContextTraits& traits() const { return traits_; }
+  [[nodiscard]] const std::shared_ptr<const LoadedModel>& model() const {
+    return model_;
+  }
+  [[nodiscard]] const std::shared_ptr<Arena>& own_arena() const {
+    return own_arena_;
+  }
+
+  // Where the running job's layer times go; empty when not asked for. One job
+  // of a context runs at a time. Thread: worker.
+  [[nodiscard]] std::span<int64_t> running_times() { return running_times_; }
+  // A job was run: its times become the last ones. Thread: worker.
+  void CountJob();
+
+  // Jobs that ran without an error.
+  [[nodiscard]] uint64_t jobs() const {
+    return jobs_.load(std::memory_order_relaxed);
+  }
+  // Nanoseconds per layer of the last run; empty before the first.
+  [[nodiscard]] std::vector<int64_t> LastTimes() const;
+
+  ContextQueue queue;
+
+ private:
+  const ContextTraits traits_;
+  const std::shared_ptr<const LoadedModel> model_;
+  const std::shared_ptr<Arena> own_arena_;
+  std::atomic<uint64_t> jobs_{0};
+  std::vector<int64_t> running_times_;
+
+  mutable base::Mutex mutex_;
+  std::vector<int64_t> last_times_ RKNND_GUARDED_BY(mutex_);
+  bool has_times_ RKNND_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_RUN_CONTEXT_H_

@@ -1,0 +1,130 @@
+// From token to completion. Called by workers, and by a device's own threads
+// when a job that it ran elsewhere is over. Jobs were checked by their gate.
+//
+// The order at a job's end: the slot is freed, the completion posted (the
+// client may submit again from here), the arena cleared, the token given back.
+
+#include "daemon/core/runner_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/core/job_gate_impl.h"
+
+namespace rknnd::core {
+namespace {
+
+// The job this thread is handing to the device: when it ends meanwhile, on this
+// thread, RunReady goes on by itself and nobody needs waking.
+thread_local const Job* starting_job = nullptr;
+
+}  // namespace
+
+RunnerImpl::RunnerImpl(Parts parts) : parts_(std::move(parts)) {}
+
+void RunnerImpl::EnterWorker() { parts_.device->EnterWorker(); }
+
+void RunnerImpl::RunReady() {
+  for (;;) {
+    const Scheduler::Turn turn = parts_.scheduler->TakeNext();
+    if (turn.job == nullptr) return;
+    if (turn.more) parts_.waker->WakeOne();
+    Start(turn.job);
+  }
+}
+
+void RunnerImpl::Start(Job* job) {
+  running_.fetch_add(1, std::memory_order_relaxed);
+  if (absl::Status refused = Prepare(job); !refused.ok()) {
+    End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
+    return;
+  }
+  starting_job = job;
+  parts_.device->Submit(job->request);
+  starting_job = nullptr;
+}
+
+absl::Status RunnerImpl::Prepare(Job* job) {
+  const JobSubmission& submission = job->submission;
+  if (submission.timeout_ms != 0 &&
+      parts_.clock->Now() - job->submitted >=
+          submission.timeout_ms * base::kMillisecond) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the job waited longer than its ", submission.timeout_ms,
+                     " ms and was not run"));
+  }
+  RunContext& context = *job->hold.context;
+  const driver::ProgramInfo& program = context.model()->program();
+  driver::JobRequest& request = job->request;
+  request = {};
+  if (program.internal_size != 0) {
+    job->hold.arena = context.own_arena() != nullptr
+                          ? context.own_arena()
+                          : parts_.arenas->Get(job->core);
+    // Arenas shrink only when no context needs them any more.
+    if (job->hold.arena == nullptr ||
+        job->hold.arena->size() < program.internal_size) {
+      return absl::CancelledError(
+          absl::StrCat("context ", submission.context, " was destroyed"));
+    }
+    request.internal = job->hold.arena->memory();
+  }
+  request.model = context.model()->model.get();
+  request.segment_count = program.segments;
+  request.core = job->core;
+  request.core_mask = uint32_t{1} << job->core;
+  request.inputs = job->hold.bindings->inputs();
+  request.outputs = job->hold.bindings->outputs();
+  request.layer_times = context.running_times();
+  request.listener = job;
+  return absl::OkStatus();
+}
+
+void RunnerImpl::Finish(Job* job, const driver::JobResult& result) {
+  End(job, result, starting_job == job);
+}
+
+void RunnerImpl::End(Job* job, const driver::JobResult& result,
+                     bool in_run_ready) {
+  const JobSubmission& submission = job->submission;
+  JobCompletion answer;
+  answer.slot = submission.slot;
+  answer.sequence = submission.sequence;
+  answer.frame = submission.frame;
+  answer.core = job->core;
+  answer.status = result.status;
+  const base::Nanoseconds now = parts_.clock->Now();
+  const bool started = result.started != 0;
+  answer.queue = (started ? result.started : now) - job->submitted;
+  answer.run = std::max<base::Nanoseconds>(result.ended - result.started, 0);
+  answer.total = now - job->submitted;
+
+  const uint32_t core = job->core;
+  if (result.status.ok()) job->hold.context->CountJob();
+  running_.fetch_sub(1, std::memory_order_relaxed);
+  JobHold hold;
+  // `job` is another submission's from here on.
+  if (job->hold.gate->Retire(job, &hold)) hold.gate->Answer(answer);
+  if (started && hold.arena != nullptr) {
+    hold.arena->memory()->Clear(0,
+                                hold.context->model()->program().internal_size);
+  }
+  const bool runnable = parts_.scheduler->Release(*hold.context, core);
+  if (runnable && !in_run_ready) parts_.waker->WakeOne();
+  NoticeIdle();
+  // `hold` may be the last to know the gate, and with it this runner.
+}
+
+void RunnerImpl::Drain() {
+  draining_.store(true);
+  NoticeIdle();
+}
+
+void RunnerImpl::NoticeIdle() {
+  if (!draining_.load(std::memory_order_relaxed)) return;
+  const SchedulerCounts counts = parts_.scheduler->counts();
+  if (counts.queued == 0 && counts.running == 0) parts_.idle();
+}
+
+}  // namespace rknnd::core

@@ -1,0 +1,72 @@
+// The hot path's engine: scheduler, arenas and device together. Shared by all
+// gates; workers drive it.
+
+#ifndef DAEMON_CORE_RUNNER_IMPL_H_
+#define DAEMON_CORE_RUNNER_IMPL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/posix/clock.h"
+#include "daemon/core/arenas.h"
+#include "daemon/core/job.h"
+#include "daemon/core/runner.h"
+#include "daemon/core/scheduler.h"
+#include "daemon/core/types.h"
+#include "driver/device.h"
+
+namespace rknnd::core {
+
+// Jobs keep it alive (through their gate). Holds no lock while the device, a
+// sink or the waker is called. Thread: any.
+class RunnerImpl final : public Runner, public JobFinisher {
+ public:
+  struct Parts {
+    driver::Device* device = nullptr;
+    const base::Clock* clock = nullptr;
+    WorkerWaker* waker = nullptr;
+    std::unique_ptr<Scheduler> scheduler;
+    std::unique_ptr<Arenas> arenas;
+    // Called when nothing is queued or runs, once draining. Thread: any.
+    std::function<void()> idle;
+  };
+  explicit RunnerImpl(Parts parts);
+
+  void EnterWorker() override;
+  void RunReady() override;
+  void Finish(Job* job, const driver::JobResult& result) override;
+
+  [[nodiscard]] Scheduler& scheduler() { return *parts_.scheduler; }
+  [[nodiscard]] Arenas& arenas() { return *parts_.arenas; }
+  [[nodiscard]] const base::Clock& clock() const { return *parts_.clock; }
+
+  // From now on, and at once if so, tells when all is idle. No job may enter
+  // any more.
+  void Drain();
+  void NoticeIdle();
+
+  void CountAnswer(bool ok) {
+    (ok ? done_ : failed_).fetch_add(1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t done() const { return done_.load(); }
+  [[nodiscard]] uint64_t failed() const { return failed_.load(); }
+  // Jobs on a core whose answer is not posted yet.
+  [[nodiscard]] uint64_t running() const { return running_.load(); }
+
+ private:
+  void Start(Job* job);
+  // Why the job is answered without a run, or OK with its request filled.
+  absl::Status Prepare(Job* job);
+  // `in_run_ready`: this thread takes the next job by itself.
+  void End(Job* job, const driver::JobResult& result, bool in_run_ready);
+
+  Parts parts_;
+  std::atomic<bool> draining_{false};
+  std::atomic<uint64_t> done_{0}, failed_{0}, running_{0};
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_RUNNER_IMPL_H_

@@ -1,0 +1,240 @@
+// Puts the parts of daemon/core together and answers reports. Called by the
+// transports on the loop.
+//
+// Torn down in this order: sessions (closed before), the registry's timers,
+// arenas, then parts as their last holder, a job perhaps, lets go of them.
+
+#include "daemon/core/service.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/core/fifo_scheduler.h"
+#include "daemon/core/session_impl.h"
+
+namespace rknnd::core {
+
+class Service::Impl {
+ public:
+  explicit Impl(const ServiceOptions& options);
+  ~Impl();
+
+  absl::StatusOr<std::shared_ptr<Session>> OpenSession(
+      SessionPeer peer, std::shared_ptr<CompletionSink> completions,
+      std::shared_ptr<LogSink> log);
+  void CloseSession(SessionId id);
+  void Drain(std::function<void()> done);
+
+  // What waits for the end of a drain; apart, as jobs may outlive the service.
+  struct DrainState {
+    std::vector<std::function<void()>> waiting;
+  };
+
+  const base::Clock* const clock;
+  const base::Nanoseconds started;
+  absl::Status cache_status;
+  bool keeps_models = false;
+  std::shared_ptr<ServiceParts> parts;
+  std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
+  std::shared_ptr<DrainState> drain;
+
+ private:
+  SessionId next_session_ = 1;
+};
+
+Service::Impl::Impl(const ServiceOptions& options)
+    : clock(options.clock),
+      started(options.clock->Now()),
+      parts(std::make_shared<ServiceParts>()),
+      drain(std::make_shared<DrainState>()) {
+  std::shared_ptr<ModelCache> cache;
+  if (!options.cache_dir.empty()) {
+    auto opened = ModelCache::Open(options.cache_dir, options.cache_limit);
+    cache_status = opened.status();
+    if (opened.ok()) cache = *std::move(opened);
+    keeps_models = cache != nullptr;
+  }
+
+  parts->device = options.device;
+  parts->heaps = options.heaps;
+  parts->limits = options.limits;
+  parts->vendor_sharing = options.vendor_sharing;
+  parts->ledger = Ledger::Create();
+  parts->internal_memory = parts->ledger->Open("internal memory");
+
+  ModelRegistry::Parts registry;
+  registry.device = options.device;
+  registry.loop = options.loop;
+  registry.loader = options.loader;
+  registry.timers = options.timers;
+  registry.grace = options.model_grace;
+  registry.ledger = parts->ledger;
+  registry.cache = std::move(cache);
+  registry.vendor_sharing = options.vendor_sharing;
+  parts->models = ModelRegistry::Create(std::move(registry));
+  parts->models->set_gone([weak = std::weak_ptr<ServiceParts>(parts)] {
+    // Shrinking cannot fail in a way that matters.
+    if (const auto all = weak.lock()) (void)all->FitArenas();
+  });
+
+  RunnerImpl::Parts runner;
+  runner.device = options.device;
+  runner.clock = options.clock;
+  runner.waker = options.waker;
+  runner.scheduler = std::make_unique<FifoScheduler>(
+      options.device->info().cores, options.limits.jobs_per_context);
+  runner.arenas = std::make_unique<Arenas>(options.device, options.heaps,
+                                           parts->internal_memory);
+  runner.idle = [loop = options.loop, weak = std::weak_ptr<DrainState>(drain)] {
+    loop->Post([weak] {
+      const auto state = weak.lock();
+      if (state == nullptr) return;
+      for (const auto& done : std::exchange(state->waiting, {})) done();
+    });
+  };
+  parts->runner = std::make_shared<RunnerImpl>(std::move(runner));
+}
+
+Service::Impl::~Impl() {
+  for (auto& [id, session] : sessions) session->End();
+  sessions.clear();
+  parts->models->Stop();
+  // A transport may still hold a gate, and by it the runner.
+  (void)parts->FitArenas();
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
+    SessionPeer peer, std::shared_ptr<CompletionSink> completions,
+    std::shared_ptr<LogSink> log) {
+  if (parts->draining) {
+    return absl::UnavailableError(
+        "the daemon is draining and takes no new sessions");
+  }
+  const SessionId id = next_session_++;
+  auto session = std::make_shared<SessionImpl>(
+      id, std::move(peer), parts, std::move(completions), std::move(log));
+  sessions[id] = session;
+  return session;
+}
+
+void Service::Impl::CloseSession(SessionId id) {
+  const auto found = sessions.find(id);
+  if (found == sessions.end()) return;
+  const std::shared_ptr<SessionImpl> session = std::move(found->second);
+  sessions.erase(found);
+  session->End();
+}
+
+void Service::Impl::Drain(std::function<void()> done) {
+  parts->draining = true;
+  drain->waiting.push_back(std::move(done));
+  for (auto& [id, session] : sessions) session->Refuse();
+  parts->runner->Drain();
+}
+
+Service::Service(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Service::~Service() = default;
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Create(
+    const ServiceOptions& options) {
+  if (options.device == nullptr || options.heaps == nullptr ||
+      options.clock == nullptr || options.loop == nullptr ||
+      options.loader == nullptr || options.timers == nullptr ||
+      options.waker == nullptr) {
+    return absl::InvalidArgumentError("a part of ServiceOptions is missing");
+  }
+  const uint32_t cores = options.device->info().cores;
+  if (cores < 1 || cores > 32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device '", options.device->info().kind, "' has ", cores,
+                     " cores, 1 to 32 are possible"));
+  }
+  return std::unique_ptr<Service>(new Service(std::make_unique<Impl>(options)));
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Service::OpenSession(
+    SessionPeer peer, std::shared_ptr<CompletionSink> completions,
+    std::shared_ptr<LogSink> log) {
+  return impl_->OpenSession(std::move(peer), std::move(completions),
+                            std::move(log));
+}
+
+void Service::CloseSession(SessionId session) { impl_->CloseSession(session); }
+
+void Service::Drain(std::function<void()> done) {
+  impl_->Drain(std::move(done));
+}
+
+Runner& Service::runner() { return *impl_->parts->runner; }
+
+bool Service::keeps_models() const { return impl_->keeps_models; }
+
+absl::Status Service::cache_status() const { return impl_->cache_status; }
+
+const driver::DeviceInfo& Service::device_info() const {
+  return impl_->parts->device->info();
+}
+
+StatusReport Service::Status() const {
+  RunnerImpl& runner = *impl_->parts->runner;
+  StatusReport report;
+  report.device = device_info();
+  report.uptime = impl_->clock->Now() - impl_->started;
+  report.sessions = static_cast<uint32_t>(impl_->sessions.size());
+  report.models = impl_->parts->models->count();
+  for (const auto& [id, session] : impl_->sessions) {
+    report.contexts += session->context_count();
+    report.buffers += session->buffer_count();
+  }
+  report.jobs_queued = runner.scheduler().counts().queued;
+  report.jobs_running = runner.running();
+  report.jobs_done = runner.done();
+  report.jobs_failed = runner.failed();
+  report.memory = impl_->parts->ledger->totals();
+  report.sram_free = device_info().sram_total;
+  return report;
+}
+
+std::vector<SessionReport> Service::Sessions() const {
+  std::vector<SessionReport> reports;
+  for (const auto& [id, session] : impl_->sessions) {
+    reports.push_back(session->Report());
+  }
+  return reports;
+}
+
+std::vector<ModelReport> Service::Models() const {
+  return impl_->parts->models->Reports();
+}
+
+std::vector<ContextReport> Service::Contexts() const {
+  std::vector<ContextReport> reports;
+  for (const auto& [id, session] : impl_->sessions) {
+    session->AppendContexts(&reports);
+  }
+  return reports;
+}
+
+std::vector<BufferReport> Service::Buffers() const {
+  std::vector<BufferReport> reports;
+  for (const auto& [id, session] : impl_->sessions) {
+    session->AppendBuffers(&reports);
+  }
+  return reports;
+}
+
+MemoryReport Service::Memory() const {
+  MemoryReport report;
+  report.kinds = impl_->parts->ledger->totals();
+  report.models = Models();
+  report.sessions = Sessions();
+  report.unshared_total = report.kinds.io + report.kinds.other;
+  for (const auto& [id, session] : impl_->sessions) {
+    report.unshared_total += session->UnsharedModelBytes();
+  }
+  return report;
+}
+
+}  // namespace rknnd::core

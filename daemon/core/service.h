@@ -1,0 +1,103 @@
+// The daemon without its sockets: who uses the NPU, and when. Its only users
+// are the transports (daemon/transport), which translate and check messages,
+// and tests, which drive it with a fake clock and hand-run executors.
+//
+//   loop thread   Service, Session: sessions, models, contexts, buffers
+//   workers       JobGate::Submit, Runner::RunReady: the hot path
+//   loader        Device::Load, hashing, the cache folder; posts back to loop
+//
+// Everything a session owns goes when it is closed; what its running job still
+// uses goes when that job ends.
+
+#ifndef DAEMON_CORE_SERVICE_H_
+#define DAEMON_CORE_SERVICE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
+#include "daemon/core/runner.h"
+#include "daemon/core/session.h"
+#include "daemon/core/types.h"
+#include "driver/device.h"
+#include "driver/memory/heap.h"
+
+namespace rknnd::core {
+
+// One-shot timers on the loop thread; the transport's event loop, or a test's
+// hand.
+class TimerQueue {
+ public:
+  virtual ~TimerQueue() = default;
+  virtual uint64_t RunAfter(base::Nanoseconds delay,
+                            std::function<void()> task) = 0;
+  virtual void Cancel(uint64_t timer) = 0;
+};
+
+struct ServiceOptions {
+  driver::Device* device = nullptr;      // outlives the service
+  const driver::Heaps* heaps = nullptr;  // likewise, and all below
+  const base::Clock* clock = nullptr;
+  base::Executor* loop = nullptr;
+  base::Executor* loader = nullptr;
+  TimerQueue* timers = nullptr;
+  WorkerWaker* waker = nullptr;
+  SessionLimits limits;
+  // A model without contexts stays so long: the next process starts quickly.
+  base::Nanoseconds model_grace = 30 * base::kSecond;
+  // Model bytes by hash, so that clients survive a restart. Empty: none kept.
+  std::string cache_dir;
+  // The longest unused files go first beyond this. A dozen large models.
+  uint64_t cache_limit = uint64_t{4} << 30;
+  // Measure as if every rknn_init stood alone (RKNND_SHARING=vendor): models
+  // are loaded once per rknn_init, each context has internal memory of its own.
+  bool vendor_sharing = false;
+};
+
+// Thread: loop, but where noted.
+class Service {
+ public:
+  static absl::StatusOr<std::unique_ptr<Service>> Create(
+      const ServiceOptions& options);
+  // All sessions closed and all workers stopped before.
+  ~Service();
+
+  // Refused while draining.
+  absl::StatusOr<std::shared_ptr<Session>> OpenSession(
+      SessionPeer peer, std::shared_ptr<CompletionSink> completions,
+      std::shared_ptr<LogSink> log);
+  // Takes away all the session owns. Its queued jobs vanish; a running one
+  // ends into memory that is freed after it.
+  void CloseSession(SessionId session);
+
+  // No new sessions, contexts or jobs from now on; `done` when nothing runs.
+  void Drain(std::function<void()> done);
+
+  // Thread: worker.
+  Runner& runner();
+
+  [[nodiscard]] bool keeps_models() const;
+  // Why the cache folder cannot be used, or OK. The service runs without it.
+  [[nodiscard]] absl::Status cache_status() const;
+  [[nodiscard]] const driver::DeviceInfo& device_info() const;
+  [[nodiscard]] StatusReport Status() const;
+  [[nodiscard]] std::vector<SessionReport> Sessions() const;
+  [[nodiscard]] std::vector<ModelReport> Models() const;
+  [[nodiscard]] std::vector<ContextReport> Contexts() const;
+  [[nodiscard]] std::vector<BufferReport> Buffers() const;
+  [[nodiscard]] MemoryReport Memory() const;
+
+ private:
+  class Impl;
+  explicit Service(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_SERVICE_H_

@@ -1,0 +1,64 @@
+// One connected client process and all it owns: contexts and buffers, by the
+// numbers the client chose. Another session's number does not exist here.
+// Called by the transport with checked message shapes and unchecked values.
+
+#ifndef DAEMON_CORE_SESSION_H_
+#define DAEMON_CORE_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/core/job_gate.h"
+#include "daemon/core/types.h"
+
+namespace rknnd::core {
+
+// Thread: loop. Callbacks are called on the loop, at once or later; not at all
+// when the session is closed before.
+class Session {
+ public:
+  using ContextCallback =
+      std::function<void(absl::StatusOr<const driver::ModelInfo*>)>;
+  using StatusCallback = std::function<void(absl::Status)>;
+
+  virtual ~Session() = default;
+
+  [[nodiscard]] virtual SessionId id() const = 0;
+  [[nodiscard]] virtual const SessionPeer& peer() const = 0;
+  // The door for this session's jobs; stays valid, and refuses, after the
+  // session has ended.
+  [[nodiscard]] virtual std::shared_ptr<JobGate> gate() const = 0;
+
+  // NOT_FOUND when the model is neither resident, loading nor in the cache
+  // folder: the client uploads it and asks again.
+  virtual void CreateContext(const ContextRequest& request,
+                             ContextCallback done) = 0;
+  // Hashes, compiles and keeps a model. Equal uploads at one time are loaded
+  // once.
+  virtual void UploadModel(ModelUpload upload, StatusCallback done) = 0;
+  virtual absl::Status DestroyContext(uint32_t context) = 0;
+  virtual absl::Status SetCoreMask(uint32_t context, uint32_t core_mask) = 0;
+  // In force from the next submitted job on.
+  virtual absl::Status Bind(const BindRequest& request) = 0;
+
+  virtual absl::StatusOr<BufferInfo> AllocateBuffer(uint32_t buffer,
+                                                    uint64_t size,
+                                                    uint32_t flags) = 0;
+  virtual absl::StatusOr<BufferInfo> ImportBuffer(uint32_t buffer,
+                                                  base::UniqueFd fd,
+                                                  uint64_t expected_size) = 0;
+  // The number is free again at once; the memory when no binding and no job
+  // uses it.
+  virtual absl::Status ReleaseBuffer(uint32_t buffer) = 0;
+
+  virtual absl::StatusOr<MemorySize> GetMemorySize(uint32_t context) const = 0;
+  // The per-layer text of the last run; says so when nothing was recorded.
+  virtual absl::StatusOr<std::string> PerfDetail(uint32_t context) const = 0;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_SESSION_H_

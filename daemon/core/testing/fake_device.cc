@@ -1,0 +1,256 @@
+// The fake device's models, memory and jobs. Called by daemon/core's tests on
+// any thread.
+
+#include "daemon/core/testing/fake_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/posix/mapping.h"
+#include "base/status/status.h"
+
+namespace rknnd::core::testing {
+
+// Outlives the device: memories and models may do so in a test that fails.
+struct FakeDeviceState {
+  std::atomic<uint32_t> memories{0}, models{0};
+  std::atomic<uint64_t> cleared{0};
+};
+
+namespace {
+
+// Enough for every test: recording allocates nothing.
+constexpr size_t kRuns = 1 << 16;
+
+class FakeMemory final : public driver::Memory {
+ public:
+  FakeMemory(std::shared_ptr<FakeDeviceState> state, base::Mapping mapping)
+      : state_(std::move(state)), mapping_(std::move(mapping)) {
+    ++state_->memories;
+  }
+  ~FakeMemory() override { --state_->memories; }
+
+  [[nodiscard]] uint64_t size() const override { return mapping_.size(); }
+  void Clear(uint64_t offset, uint64_t bytes) override {
+    std::memset(mapping_.data() + offset, 0, bytes);
+    state_->cleared += bytes;
+  }
+  [[nodiscard]] std::byte* data() const { return mapping_.data(); }
+
+ private:
+  const std::shared_ptr<FakeDeviceState> state_;
+  const base::Mapping mapping_;
+};
+
+class FakeModel final : public driver::Model {
+ public:
+  FakeModel(std::shared_ptr<FakeDeviceState> state, driver::ModelInfo info)
+      : state_(std::move(state)), info_(std::move(info)) {
+    ++state_->models;
+  }
+  ~FakeModel() override { --state_->models; }
+
+  [[nodiscard]] const driver::ModelInfo& info() const override { return info_; }
+  [[nodiscard]] absl::StatusOr<uint64_t> CheckBinding(
+      uint32_t program, driver::Direction direction, uint32_t index,
+      const driver::TensorFormat& format) const override {
+    const driver::ProgramInfo& row = info_.programs[program];
+    const auto& tensor = direction == driver::Direction::kInput
+                             ? row.inputs[index]
+                             : row.outputs[index];
+    if (format.layout == driver::TensorLayout::kNc1hwc2) {
+      return absl::InvalidArgumentError("this tensor cannot be NC1HWC2");
+    }
+    const uint64_t pixels = std::max<uint64_t>(format.w_stride, tensor.size);
+    return format.type == driver::TensorType::kFloat32 ? pixels * 4 : pixels;
+  }
+
+ private:
+  const std::shared_ptr<FakeDeviceState> state_;
+  const driver::ModelInfo info_;
+};
+
+driver::TensorAttr MakeTensor(const std::string& name, uint64_t bytes) {
+  driver::TensorAttr tensor;
+  tensor.name = name;
+  tensor.dims = {1, 1, static_cast<uint32_t>(bytes), 1};
+  tensor.elements = tensor.size = tensor.size_with_stride = bytes;
+  tensor.layout = driver::TensorLayout::kNhwc;
+  tensor.type = driver::TensorType::kUint8;
+  tensor.w_stride = static_cast<uint32_t>(bytes);
+  return tensor;
+}
+
+const std::byte* DataOf(const driver::TensorBinding& binding) {
+  return static_cast<const FakeMemory*>(binding.memory)->data() +
+         binding.offset;
+}
+
+std::byte* DataOf(driver::Memory* memory) {
+  return static_cast<FakeMemory*>(memory)->data();
+}
+
+}  // namespace
+
+FakeDevice::FakeDevice(uint32_t cores, const base::Clock* clock)
+    : clock_(clock),
+      state_(std::make_shared<FakeDeviceState>()),
+      busy_(cores, false) {
+  info_.kind = "fake";
+  info_.soc = "rk3588";
+  info_.cores = cores;
+  info_.sram_total = 1 << 20;
+  runs_.reserve(kRuns);
+}
+
+FakeDevice::~FakeDevice() = default;
+
+absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
+    std::span<const std::byte> bytes, const std::string& /*options*/,
+    const std::string& name) {
+  ++loads_;
+  uint64_t inputs = 1;
+  uint64_t outputs = 1;
+  uint64_t size = 16;
+  uint64_t layers = 2;
+  driver::ModelInfo info;
+  driver::ProgramInfo program;
+  std::istringstream words(
+      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    const std::string value =
+        equals == std::string::npos ? "" : word.substr(equals + 1);
+    uint64_t number = 0;
+    (void)absl::SimpleAtoi(value, &number);
+    if (key == "refuse") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "operator '", value, "' of model '", name, "' is unknown"));
+    }
+    if (key == "inputs") inputs = number;
+    if (key == "outputs") outputs = number;
+    if (key == "bytes") size = number;
+    if (key == "layers") layers = number;
+    if (key == "weight") info.weight_size = number;
+    if (key == "internal") program.internal_size = number;
+    if (key == "name") info.name = value;
+  }
+  for (uint64_t i = 0; i < inputs; ++i) {
+    program.inputs.push_back(MakeTensor(absl::StrCat("in", i), size));
+  }
+  for (uint64_t i = 0; i < outputs; ++i) {
+    program.outputs.push_back(MakeTensor(absl::StrCat("out", i), size));
+  }
+  for (uint64_t i = 0; i < layers; ++i) {
+    program.layers.push_back(
+        {absl::StrCat("node", i), "Conv", "(1,3,8,8)", "(1,4,8,8)"});
+  }
+  info.programs.push_back(std::move(program));
+  return std::make_unique<FakeModel>(state_, std::move(info));
+}
+
+absl::StatusOr<std::unique_ptr<driver::Memory>> FakeDevice::Attach(
+    const driver::MemoryRef& memory, driver::MemoryAccess access) {
+  if (memory.size > attach_limit_) {
+    return absl::ResourceExhaustedError("the fake device has no more memory");
+  }
+  const auto mapped = access == driver::MemoryAccess::kRead
+                          ? base::Mapping::Access::kRead
+                          : base::Mapping::Access::kReadWrite;
+  RKNND_ASSIGN_OR_RETURN(base::Mapping mapping,
+                         base::ToStatusOr(base::Mapping::OfFd(
+                             memory.fd, memory.offset, memory.size, mapped)));
+  return std::make_unique<FakeMemory>(state_, std::move(mapping));
+}
+
+void FakeDevice::Submit(const driver::JobRequest& job) {
+  {
+    base::MutexLock lock(mutex_);
+    if (busy_[job.core]) ++violations_;
+    busy_[job.core] = true;
+    if (runs_.size() < kRuns) {
+      runs_.push_back({job.core, job.model,
+                       job.internal == nullptr ? 0 : job.internal->size()});
+    }
+    if (hold_) {
+      held_.push_back(job);
+      return;
+    }
+  }
+  Execute(job);
+}
+
+void FakeDevice::Execute(const driver::JobRequest& job) {
+  const driver::ProgramInfo& program = job.model->info().programs[job.program];
+  driver::JobResult result;
+  result.started = clock_->Now();
+  result.ended = result.started + run_time_;
+  if (program.internal_size > 0) {
+    if (job.internal == nullptr ||
+        job.internal->size() < program.internal_size) {
+      ++violations_;
+    } else {
+      // Left behind, for Clear to find.
+      std::memset(DataOf(job.internal), 0x5a, program.internal_size);
+    }
+  }
+  for (size_t i = 0; i < job.outputs.size() && !job.inputs.empty(); ++i) {
+    const std::byte* from = DataOf(job.inputs[0]);
+    std::byte* to = DataOf(job.outputs[i].memory) + job.outputs[i].offset;
+    for (uint64_t b = 0; b < program.outputs[i].size; ++b) {
+      to[b] = static_cast<std::byte>(std::to_integer<int>(from[b]) + 1);
+    }
+  }
+  for (size_t i = 0; i < job.layer_times.size(); ++i) {
+    job.layer_times[i] = static_cast<int64_t>(i + 1) * base::kMicrosecond;
+  }
+  {
+    base::MutexLock lock(mutex_);
+    busy_[job.core] = false;
+    result.status = status_;
+  }
+  job.listener->OnJobDone(result);
+}
+
+void FakeDevice::HoldJobs(bool hold) {
+  base::MutexLock lock(mutex_);
+  hold_ = hold;
+}
+
+bool FakeDevice::Release() {
+  driver::JobRequest job;
+  {
+    base::MutexLock lock(mutex_);
+    if (held_.empty()) return false;
+    job = held_.front();
+    held_.pop_front();
+  }
+  Execute(job);
+  return true;
+}
+
+size_t FakeDevice::held() const {
+  base::MutexLock lock(mutex_);
+  return held_.size();
+}
+
+void FakeDevice::FailJobs(absl::Status status) {
+  base::MutexLock lock(mutex_);
+  status_ = std::move(status);
+}
+
+std::vector<FakeDevice::Run> FakeDevice::runs() const {
+  base::MutexLock lock(mutex_);
+  return runs_;
+}
+
+uint32_t FakeDevice::memories() const { return state_->memories; }
+uint32_t FakeDevice::models() const { return state_->models; }
+uint64_t FakeDevice::cleared() const { return state_->cleared; }
+
+}  // namespace rknnd::core::testing

@@ -1,0 +1,89 @@
+// A device for tests of daemon/core: its models are a line of text, its jobs
+// copy bytes, and it can hold a job, fail it, or tell what it was asked.
+
+#ifndef DAEMON_CORE_TESTING_FAKE_DEVICE_H_
+#define DAEMON_CORE_TESTING_FAKE_DEVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/posix/clock.h"
+#include "base/posix/mutex.h"
+#include "driver/device.h"
+
+namespace rknnd::core::testing {
+
+struct FakeDeviceState;
+
+// A model is text like "inputs=2 outputs=1 bytes=64 weight=1000 internal=4096
+// layers=3 name=x"; each is optional. "refuse=..." does not load. A tensor is
+// one row of `bytes` UINT8 pixels; a job writes its first input plus 1 into its
+// outputs.
+// Thread: any.
+class FakeDevice final : public driver::Device {
+ public:
+  FakeDevice(uint32_t cores, const base::Clock* clock);
+  ~FakeDevice() override;
+
+  [[nodiscard]] const driver::DeviceInfo& info() const override {
+    return info_;
+  }
+  absl::StatusOr<std::unique_ptr<driver::Model>> Load(
+      std::span<const std::byte> bytes, const std::string& options,
+      const std::string& name) override;
+  absl::StatusOr<std::unique_ptr<driver::Memory>> Attach(
+      const driver::MemoryRef& memory, driver::MemoryAccess access) override;
+  void Submit(const driver::JobRequest& job) override;
+  void EnterWorker() override { ++entered_; }
+
+  // Jobs from now on wait for Release: the device is asynchronous.
+  void HoldJobs(bool hold);
+  // Ends the job that was held longest; false when there is none.
+  bool Release();
+  [[nodiscard]] size_t held() const;
+  // Jobs from now on end with `status`.
+  void FailJobs(absl::Status status);
+  void set_run_time(base::Nanoseconds time) { run_time_ = time; }
+  // Attaching more than so many bytes at once fails.
+  void set_attach_limit(uint64_t bytes) { attach_limit_ = bytes; }
+
+  struct Run {
+    uint32_t core = 0;
+    const driver::Model* model = nullptr;
+    uint64_t internal_size = 0;
+  };
+  [[nodiscard]] std::vector<Run> runs() const;
+  [[nodiscard]] uint32_t loads() const { return loads_; }
+  [[nodiscard]] uint32_t entered() const { return entered_; }
+  // A core was given two jobs at once, or too little memory.
+  [[nodiscard]] uint32_t violations() const { return violations_; }
+  // Memories, models that exist; bytes zeroed by Memory::Clear.
+  [[nodiscard]] uint32_t memories() const;
+  [[nodiscard]] uint32_t models() const;
+  [[nodiscard]] uint64_t cleared() const;
+
+ private:
+  void Execute(const driver::JobRequest& job);
+
+  driver::DeviceInfo info_;
+  const base::Clock* const clock_;
+  const std::shared_ptr<FakeDeviceState> state_;
+  std::atomic<base::Nanoseconds> run_time_{0};
+  std::atomic<uint64_t> attach_limit_{UINT64_MAX};
+  std::atomic<uint32_t> loads_{0}, entered_{0}, violations_{0};
+
+  mutable base::Mutex mutex_;
+  bool hold_ RKNND_GUARDED_BY(mutex_) = false;
+  absl::Status status_ RKNND_GUARDED_BY(mutex_);
+  std::deque<driver::JobRequest> held_ RKNND_GUARDED_BY(mutex_);
+  std::vector<Run> runs_ RKNND_GUARDED_BY(mutex_);
+  std::vector<bool> busy_ RKNND_GUARDED_BY(mutex_);
+};
+
+}  // namespace rknnd::core::testing
+
+#endif  // DAEMON_CORE_TESTING_FAKE_DEVICE_H_

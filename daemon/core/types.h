@@ -1,0 +1,190 @@
+// Words that the classes of daemon/core and its transports share. No sockets,
+// no protobuf, no clock of its own in this folder.
+
+#ifndef DAEMON_CORE_TYPES_H_
+#define DAEMON_CORE_TYPES_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/posix/clock.h"
+#include "base/posix/unique_fd.h"
+#include "driver/device.h"
+#include "driver/tensor.h"
+
+namespace rknnd::core {
+
+using SessionId = uint64_t;  // the daemon's, never reused
+
+// SHA-256 of a model's bytes and, where it has any, of its options after them.
+using ModelId = std::array<uint8_t, 32>;
+
+// Jobs one session may have in flight: the slots of its ring, to which the
+// transport asserts this to be equal.
+inline constexpr uint32_t kJobSlots = 128;
+
+// Who is at the other end, as the kernel says; `comm` is the client's claim
+// and used in reports only.
+struct SessionPeer {
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  std::string comm;
+  bool admin = false;
+};
+
+// What one session may hold. Each is there because a client controls it.
+struct SessionLimits {
+  uint32_t contexts = 4096;  // a program once made one per inference
+  uint32_t buffers = 16384;
+  uint64_t memory = uint64_t{4} << 30;  // one NPU address space
+  uint64_t model_bytes = uint64_t{4} << 30;
+  uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
+};
+
+// Vendor priority flags, bits 0-1 of rknn_init's flags.
+enum class Priority : uint32_t { kHigh = 0, kMedium = 1, kLow = 2 };
+
+struct ContextRequest {
+  uint32_t number = 0;
+  ModelId model{};
+  uint32_t flags = 0;
+  uint32_t core_mask = 0;
+  uint32_t duplicate_of = 0;
+};
+
+struct ModelUpload {
+  ModelId id{};
+  std::string name;
+  std::string options;
+  base::UniqueFd bytes;  // sealed against shrink, grow and write
+};
+
+struct BindRequest {
+  uint32_t context = 0;
+  driver::Direction direction = driver::Direction::kInput;
+  uint32_t index = 0;
+  uint32_t buffer = 0;  // 0: unbind
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  driver::TensorFormat format;
+};
+
+struct BufferInfo {
+  base::UniqueFd fd;  // for the client; invalid for imports
+  uint64_t size = 0;
+  std::string heap;
+};
+
+struct MemorySize {
+  uint64_t weight = 0, internal = 0, dma_total = 0;
+  uint64_t sram_total = 0, sram_free = 0;
+};
+
+// What a client asks of a job; copied out of shared memory by the transport.
+struct JobSubmission {
+  uint32_t context = 0;
+  uint32_t slot = 0;  // below JobGate's capacity; free, or it is a violation
+  uint32_t sequence = 0;
+  uint64_t frame = 0;
+  uint32_t timeout_ms = 0;
+};
+
+// The answer to one submission. `status` is OK or says why there is no answer.
+struct JobCompletion {
+  uint32_t slot = 0;
+  uint32_t sequence = 0;
+  uint64_t frame = 0;
+  base::Nanoseconds queue = 0, run = 0, total = 0;
+  uint32_t core = 0;
+  uint32_t drops = 0;
+  absl::Status status;
+};
+
+// Where a session's completions go: its ring. Outlives the session's jobs
+// (held by shared_ptr).
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  // Thread: worker, any. Must not block, allocate or call back into core.
+  virtual void Complete(const JobCompletion& completion) = 0;
+};
+
+// Lines for a session's own log (RKNN_LOG_LEVEL is the client's).
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual void Log(uint32_t level, const std::string& text) = 0;
+};
+
+// Wakes one sleeping worker: there is a job and a free core for it.
+class WorkerWaker {
+ public:
+  virtual ~WorkerWaker() = default;
+  virtual void WakeOne() = 0;
+};
+
+// ---- reports ----------------------------------------------------------------
+
+struct MemoryKinds {
+  uint64_t weight = 0, internal = 0, io = 0, other = 0;
+  [[nodiscard]] uint64_t total() const {
+    return weight + internal + io + other;
+  }
+};
+
+struct StatusReport {
+  driver::DeviceInfo device;
+  base::Nanoseconds uptime = 0;
+  uint32_t sessions = 0, models = 0, contexts = 0, buffers = 0;
+  uint64_t jobs_queued = 0, jobs_running = 0, jobs_done = 0, jobs_failed = 0;
+  MemoryKinds memory;
+  uint64_t sram_free = 0;
+};
+
+struct SessionReport {
+  SessionId id = 0;
+  SessionPeer peer;
+  uint32_t contexts = 0, buffers = 0;
+  uint64_t jobs = 0, npu_us = 0, memory = 0;
+};
+
+struct ModelReport {
+  ModelId id{};
+  std::string name;
+  uint32_t contexts = 0;
+  uint64_t weight = 0, internal = 0, loads = 0;
+};
+
+struct ContextReport {
+  uint32_t id = 0;
+  SessionId session = 0;
+  ModelId model{};
+  uint32_t core_mask = 0;
+  Priority priority = Priority::kMedium;
+  uint64_t jobs = 0;
+};
+
+struct BufferReport {
+  uint32_t id = 0;
+  SessionId session = 0;
+  uint64_t size = 0;
+  std::string heap;
+  bool imported = false;
+  uint32_t bindings = 0;
+};
+
+struct MemoryReport {
+  MemoryKinds kinds;
+  std::vector<ModelReport> models;
+  std::vector<SessionReport> sessions;
+  // Weights and internal memory once per context, as without a daemon.
+  uint64_t unshared_total = 0;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_TYPES_H_
