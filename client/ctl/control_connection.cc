@@ -1,0 +1,150 @@
+#include "client/ctl/control_connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "base/posix/socket.h"
+#include "proto/wire/features.h"
+#include "rknnd.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
+
+// A report of a full board takes milliseconds; a daemon that is silent for so
+// long is not going to answer.
+constexpr int64_t kReplyTimeoutMs = 10'000;
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Expected<std::string> SocketPath(const std::string& target) {
+  if (target.starts_with("unix:") && target.size() > 5) return target.substr(5);
+  if (target.starts_with("local:")) {
+    return Error{Code::kInvalidArgument,
+                 "target 'local:' has no daemon to ask: each process that uses "
+                 "it has a stack of its own; name a daemon with --target "
+                 "unix:PATH"};
+  }
+  if (target.starts_with("tcp:")) {
+    return Error{Code::kUnimplemented, "target '" + target +
+                                           "': tcp is not supported in this "
+                                           "version"};
+  }
+  return Error{Code::kInvalidArgument,
+               "target '" + target +
+                   "' is none: write unix:PATH, tcp://HOST:PORT or local:"};
+}
+
+}  // namespace
+
+Expected<ControlConnection> ControlConnection::Open(const std::string& target) {
+  const Expected<std::string> path =
+      SocketPath(target.empty() ? kDefaultTarget : target);
+  if (!path) return path.error();
+  Expected<base::UniqueFd> socket = base::ConnectUnix(*path);
+  if (!socket) {
+    return Error{socket.error().code,
+                 "no rknnd daemon answers at '" + *path + "' (" +
+                     socket.error().message +
+                     "): start rknnd, or name its socket with --target "
+                     "unix:PATH"};
+  }
+  ControlConnection connection(*std::move(socket));
+  if (Expected<void> greeted = connection.Greet(); !greeted) {
+    return std::move(greeted).error();
+  }
+  return connection;
+}
+
+Expected<void> ControlConnection::Greet() {
+  wire::Hello hello{};
+  hello.protocol_min = wire::kProtocolMinimum;
+  hello.protocol_max = wire::kProtocolCurrent;
+  wire::SetText(hello.client_version, rknnd_version_string());
+  wire::SetText(hello.comm, "rknnctl");
+  Expected<std::vector<std::byte>> body = wire::Encode(hello);
+  if (!body) return std::move(body).error();
+  Expected<std::vector<std::byte>> reply =
+      Call(wire::Verb::kHello, *std::move(body));
+  if (!reply) return std::move(reply).error();
+  const Expected<wire::Welcome> welcome = wire::Decode<wire::Welcome>(*reply);
+  if (!welcome) return welcome.error();
+  session_ = welcome->session;
+  return {};
+}
+
+Expected<wire::Report> ControlConnection::Ask(rknnd_v1_ReportKind kind) {
+  Expected<std::vector<std::byte>> body =
+      wire::Encode(wire::ReportRequest{static_cast<uint32_t>(kind)});
+  if (!body) return std::move(body).error();
+  Expected<std::vector<std::byte>> reply =
+      Call(wire::Verb::kReport, *std::move(body));
+  if (!reply) return std::move(reply).error();
+  return wire::Decode<wire::Report>(*reply);
+}
+
+Expected<std::vector<std::byte>> ControlConnection::Call(
+    wire::Verb verb, std::vector<std::byte> body) {
+  wire::Frame request;
+  request.verb = verb;
+  request.request = ++last_request_;
+  request.body = std::move(body);
+  if (Expected<void> sent =
+          wire::SendFrame(socket_.get(), request, base::Block::kYes);
+      !sent) {
+    return std::move(sent).error();
+  }
+  const int64_t deadline = NowMs() + kReplyTimeoutMs;
+  for (;;) {
+    Expected<wire::Frame> reply = NextFrame(deadline);
+    if (!reply) return std::move(reply).error();
+    // Events come unasked; what is not the answer is of no interest here.
+    if (reply->kind != wire::FrameKind::kReply ||
+        reply->request != request.request) {
+      continue;
+    }
+    if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
+    return std::move(reply->body);
+  }
+}
+
+Expected<wire::Frame> ControlConnection::NextFrame(int64_t deadline_ms) {
+  for (;;) {
+    pollfd wait{socket_.get(), POLLIN, 0};
+    const int64_t left = std::max<int64_t>(deadline_ms - NowMs(), 0);
+    const int ready = ::poll(&wait, 1, static_cast<int>(left));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return base::ErrnoError(errno, "wait for the daemon");
+    if (ready == 0) {
+      return Error{Code::kDeadlineExceeded,
+                   "the daemon has not answered for 10 s"};
+    }
+    Expected<wire::FrameResult> received =
+        wire::ReceiveFrame(socket_.get(), base::Block::kNo);
+    if (!received) return std::move(received).error();
+    switch (received->kind) {
+      case wire::FrameResult::Kind::kFrame:
+        return std::move(received->frame);
+      case wire::FrameResult::Kind::kWouldBlock:
+        continue;
+      case wire::FrameResult::Kind::kEndOfFile:
+        return Error{Code::kUnavailable,
+                     "the daemon closed the connection: it is stopping, or "
+                     "refuses this user (see its log)"};
+    }
+  }
+}
+
+}  // namespace rknnd::client

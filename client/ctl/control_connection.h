@@ -1,0 +1,50 @@
+// rknnctl's line to a daemon: says hello over the session socket and asks for
+// reports. Used by the verbs that look at a daemon; runs no models (those go
+// through the C API, as every program's do). Trusts the daemon with what it
+// says but waits for it with a bound.
+
+#ifndef CLIENT_CTL_CONTROL_CONNECTION_H_
+#define CLIENT_CTL_CONTROL_CONNECTION_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "base/posix/unique_fd.h"
+#include "proto/wire/codec.h"
+#include "proto/wire/frame.h"
+
+namespace rknnd::client {
+
+// Thread: any, one at a time.
+class ControlConnection {
+ public:
+  // `target` as in RKNND_TARGET; "" is the default. Only unix: has a daemon
+  // that answers here.
+  static base::Expected<ControlConnection> Open(const std::string& target);
+
+  base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
+
+  // The daemon's number of this very connection, which its reports count too.
+  [[nodiscard]] uint64_t session() const { return session_; }
+
+ private:
+  explicit ControlConnection(base::UniqueFd socket)
+      : socket_(std::move(socket)) {}
+
+  base::Expected<void> Greet();
+  // Sends a request and waits for its reply.
+  base::Expected<std::vector<std::byte>> Call(wire::Verb verb,
+                                              std::vector<std::byte> body);
+  base::Expected<wire::Frame> NextFrame(int64_t deadline_ms);
+
+  base::UniqueFd socket_;
+  uint32_t last_request_ = 0;
+  uint64_t session_ = 0;
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_CTL_CONTROL_CONNECTION_H_

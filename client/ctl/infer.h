@@ -1,0 +1,25 @@
+// rknnctl infer: a model run on files (or noise), its outputs shown.
+
+#ifndef CLIENT_CTL_INFER_H_
+#define CLIENT_CTL_INFER_H_
+
+#include <string>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "client/ctl/report.h"
+
+namespace rknnd::client {
+
+struct InferOptions {
+  std::string model;
+  std::vector<std::string> inputs;  // one for each input; none: noise
+  std::string output_dir;           // "": write none
+  int repeat = 1;
+};
+
+base::Expected<Output> Infer(const InferOptions& options);
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_CTL_INFER_H_

@@ -1,0 +1,269 @@
+// rknnctl: looks at a daemon and runs models through it. Parses the command
+// line, does one verb, prints its answer as text or as one JSON document.
+// Exit codes: 0 done, 1 failed, 2 bad usage.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "client/ctl/bench.h"
+#include "client/ctl/control_connection.h"
+#include "client/ctl/infer.h"
+#include "client/ctl/report.h"
+#include "rknnd.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+constexpr std::string_view kVerbs[] = {"status",   "sessions", "models",
+                                       "contexts", "buffers",  "mem",
+                                       "infer",    "bench"};
+// Verbs that rknnctl is going to have; asking for one is no misspelling.
+constexpr std::string_view kLaterVerbs[] = {
+    "top",   "perf",    "accuracy", "dump",  "convert",
+    "info",  "devices", "doctor",   "reset", "drain",
+    "lease", "admit",   "fault",    "logs",  "trace"};
+
+struct Options {
+  std::string target;
+  bool json = false;
+  std::string memory_model;
+  bool memory_sram = false;
+  InferOptions infer;
+  BenchOptions bench;
+  std::string core_mask = "auto";
+};
+
+// Text that came from elsewhere may be no UTF-8; JSON has to be.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+int Fail(bool json, int exit_code, const std::string& message) {
+  std::fprintf(stderr, "rknnctl: %s\n", message.c_str());
+  if (json) std::fputs(Dump({{"error", message}}).c_str(), stdout);
+  return exit_code;
+}
+
+// The first word that is neither an option nor the value of --target.
+std::string_view FindVerb(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--target") {
+      ++i;
+    } else if (!word.starts_with('-')) {
+      return word;
+    }
+  }
+  return "";
+}
+
+bool Contains(const auto& list, std::string_view word) {
+  return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
+
+Expected<Output> Report(const Options& options, std::string_view verb) {
+  Expected<ControlConnection> daemon = ControlConnection::Open(options.target);
+  if (!daemon) return std::move(daemon).error();
+  const uint64_t own = daemon->session();
+  rknnd_v1_ReportKind kind = rknnd_v1_ReportKind_REPORT_STATUS;
+  if (verb == "sessions") kind = rknnd_v1_ReportKind_REPORT_SESSIONS;
+  if (verb == "models") kind = rknnd_v1_ReportKind_REPORT_MODELS;
+  if (verb == "contexts") kind = rknnd_v1_ReportKind_REPORT_CONTEXTS;
+  if (verb == "buffers") kind = rknnd_v1_ReportKind_REPORT_BUFFERS;
+  if (verb == "mem") kind = rknnd_v1_ReportKind_REPORT_MEMORY;
+  const Expected<wire::Report> report = daemon->Ask(kind);
+  if (!report) return report.error();
+  if (verb == "sessions") return SessionsOutput(*report, own);
+  if (verb == "models") return ModelsOutput(*report);
+  if (verb == "contexts") return ContextsOutput(*report);
+  if (verb == "buffers") return BuffersOutput(*report);
+  if (verb == "mem") return MemoryOutput(*report, own);
+  const Expected<wire::Report> sessions =
+      daemon->Ask(rknnd_v1_ReportKind_REPORT_SESSIONS);
+  if (!sessions) return sessions.error();
+  return StatusOutput(*report, *sessions, own);
+}
+
+void Declare(CLI::App& app, Options& options) {
+  app.fallthrough();  // --json and --target may follow the verb too
+  app.require_subcommand(1);
+  app.set_version_flag("--version",
+                       std::string("rknnctl ") + rknnd_version_string());
+  app.add_option("--target", options.target,
+                 "where the daemon is: unix:PATH, or local: (infer, bench) for "
+                 "none at all")
+      ->envname("RKNND_TARGET")
+      ->default_str("unix:/run/rknnd/session.sock");
+  app.add_flag("--json", options.json,
+               "print exactly one JSON document on stdout");
+
+  app.add_subcommand("status", "the device, what uses it, memory in all");
+  app.add_subcommand("sessions", "connected processes");
+  app.add_subcommand("models", "loaded models");
+  app.add_subcommand("contexts", "contexts of all processes");
+  app.add_subcommand("buffers", "memory that processes allocated or imported");
+  CLI::App* mem = app.add_subcommand(
+      "mem", "memory by kind, model and process, and without sharing");
+  mem->add_option("MODEL", options.memory_model)->group("");
+  mem->add_flag("--sram", options.memory_sram)->group("");
+
+  CLI::App* infer =
+      app.add_subcommand("infer", "run a model on files and show its outputs");
+  infer->add_option("MODEL", options.infer.model, "the model's file")
+      ->required();
+  infer
+      ->add_option("--input", options.infer.inputs,
+                   "one file for each input, in order; none: noise, the same "
+                   "each time")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  infer
+      ->add_option("--output-dir", options.infer.output_dir,
+                   "write output_<n>.npy there")
+      ->type_name("DIR");
+  infer
+      ->add_option("--repeat", options.infer.repeat,
+                   "runs; run_us is the "
+                   "median")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  infer->footer(
+      "Inputs, told by their names:\n"
+      "  .jpg .png  stretched to the input's size; the model gets pixel "
+      "values\n"
+      "             0..255 (RGB, or grey for one channel), nothing is "
+      "normalised\n"
+      "             but what the model's own options say\n"
+      "  .npy       NCHW or NHWC, whichever the shape fits (NCHW if both)\n"
+      "  .bin       elements in row-major order: FP32, FP16 or UINT8 by the "
+      "size\n"
+      "             (or the input's own integer type); 4-D inputs in NCHW "
+      "order,\n"
+      "             but UINT8 in NHWC order");
+
+  CLI::App* bench =
+      app.add_subcommand("bench", "measure throughput and latency of a model");
+  bench->add_option("MODEL", options.bench.model, "the model's file")
+      ->required();
+  bench->add_option("--contexts", options.bench.contexts, "contexts to run")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  bench
+      ->add_option("--threads", options.bench.threads,
+                   "threads that share them; one for each context if not given")
+      ->check(CLI::Range(1, 1024));
+  bench->add_option("--seconds", options.bench.seconds, "how long")
+      ->check(CLI::Range(0.01, 86400.0))
+      ->capture_default_str();
+  bench
+      ->add_option("--core-mask", options.core_mask,
+                   "auto, 0, 1, 2, 0_1, 0_1_2 or all")
+      ->capture_default_str();
+}
+
+// What the options say beyond what each alone may be; "" if all is well.
+std::string UsageFault(Options& options) {
+  const auto mask = ParseCoreMask(options.core_mask);
+  if (!mask) {
+    return "--core-mask '" + options.core_mask +
+           "' is none of auto, 0, 1, 2, 0_1, 0_1_2, all";
+  }
+  options.bench.core_mask = *mask;
+  if (options.bench.threads > options.bench.contexts) {
+    return "--threads " + std::to_string(options.bench.threads) +
+           " is more than --contexts " +
+           std::to_string(options.bench.contexts) +
+           ": one context is used by one thread at a time";
+  }
+  return "";
+}
+
+Expected<Output> Do(const Options& options, std::string_view verb) {
+  if (verb == "infer") return Infer(options.infer);
+  if (verb == "bench") return Bench(options.bench);
+  if (options.memory_sram || !options.memory_model.empty()) {
+    return Error{Code::kUnimplemented,
+                 std::string("'mem ") +
+                     (options.memory_sram ? "--sram" : "MODEL") +
+                     "' is not supported in this version"};
+  }
+  return Report(options, verb);
+}
+
+int Main(int argc, char** argv) {
+  const bool json =
+      std::any_of(argv + 1, argv + argc,
+                  [](std::string_view word) { return word == "--json"; });
+  const std::string verb(FindVerb(argc, argv));
+  if (Contains(kLaterVerbs, verb)) {
+    return Fail(json, kFailed,
+                "'" + verb + "' is not supported in this version");
+  }
+  if (!verb.empty() && !Contains(kVerbs, verb)) {
+    return Fail(json, kBadUsage,
+                "no verb '" + verb + "': rknnctl --help lists them");
+  }
+
+  Options options;
+  CLI::App app("Looks at an rknnd daemon, and runs models through it.",
+               "rknnctl");
+  Declare(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& fault) {
+    return Fail(json, kBadUsage,
+                std::string(fault.what()) + ": see rknnctl " +
+                    (verb.empty() ? "" : verb + " ") + "--help");
+  }
+  if (const std::string fault = UsageFault(options); !fault.empty()) {
+    return Fail(json, kBadUsage, fault);
+  }
+  // The library reads these at its first call; no other thread is there yet.
+  // Its errors are ours to print, unless the user asked for its log.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  ::setenv("RKNN_LOG_LEVEL", "0", 0);
+  if (!options.target.empty() &&
+      // NOLINTNEXTLINE(concurrency-mt-unsafe)
+      ::setenv("RKNND_TARGET", options.target.c_str(), 1) != 0) {
+    return Fail(json, kFailed, "cannot set RKNND_TARGET");
+  }
+
+  const Expected<Output> output = Do(options, verb);
+  if (!output) return Fail(json, kFailed, output.error().message);
+  const std::string text = json ? Dump(output->json) : output->text;
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    std::fputs("rknnctl: cannot write to stdout\n", stderr);
+    return kFailed;
+  }
+  return kOk;
+}
+
+}  // namespace
+}  // namespace rknnd::client
+
+int main(int argc, char** argv) {
+  try {
+    return rknnd::client::Main(argc, argv);
+  } catch (const std::exception& fault) {  // out of memory, mostly
+    std::fprintf(stderr, "rknnctl: %s\n", fault.what());
+    return 1;
+  }
+}

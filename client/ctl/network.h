@@ -1,0 +1,68 @@
+// A context of the C API as an object: what `infer` and `bench` run models
+// with. Errors carry the library's own words. Goes through librknnrt.so like
+// any program, so it works with every target.
+
+#ifndef CLIENT_CTL_NETWORK_H_
+#define CLIENT_CTL_NETWORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "client/ctl/tensor_input.h"
+#include "client/image/npy.h"
+#include "rknn_api.h"
+
+namespace rknnd::client {
+
+// One output of a run. Reals (and quantised integers) come as FLOAT32, whole
+// numbers as they are.
+struct TensorOutput {
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::byte> bytes;
+
+  [[nodiscard]] std::vector<double> Values() const;
+};
+
+// Thread: any, one at a time.
+class Network {
+ public:
+  // Reads no further than the library does: `path` goes to rknn_init as it is.
+  static base::Expected<std::unique_ptr<Network>> Load(const std::string& path);
+  // Shares this one's model.
+  base::Expected<std::unique_ptr<Network>> Duplicate();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  ~Network();
+
+  [[nodiscard]] const std::vector<rknn_tensor_attr>& inputs() const {
+    return inputs_;
+  }
+  [[nodiscard]] const std::vector<rknn_tensor_attr>& outputs() const {
+    return outputs_;
+  }
+
+  base::Expected<void> SetCoreMask(rknn_core_mask mask);
+  // One for each input, in order; stays set.
+  base::Expected<void> SetInputs(std::span<const TensorInput> inputs);
+  base::Expected<void> Run();
+  // Of the last run, on the NPU's core.
+  base::Expected<int64_t> RunMicroseconds();
+  base::Expected<std::vector<TensorOutput>> GetOutputs();
+
+ private:
+  explicit Network(rknn_context context) : context_(context) {}
+  base::Expected<void> Describe();
+
+  rknn_context context_;
+  std::vector<rknn_tensor_attr> inputs_;
+  std::vector<rknn_tensor_attr> outputs_;
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_CTL_NETWORK_H_

@@ -1,0 +1,280 @@
+#include "client/ctl/report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "client/ctl/table.h"
+
+namespace rknnd::client {
+namespace {
+
+using Align = Table::Align;
+
+std::string Hex(const uint8_t (&digest)[32]) {
+  std::string text;
+  for (const uint8_t byte : digest) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
+// Enough of a hash to tell a person's models apart.
+std::string ShortHex(const uint8_t (&digest)[32]) {
+  return Hex(digest).substr(0, 12);
+}
+
+const char* PriorityName(uint32_t priority) {
+  switch (priority) {
+    case 0:
+      return "high";
+    case 1:
+      return "medium";
+    case 2:
+      return "low";
+    default:
+      return "unknown";
+  }
+}
+
+// As the API names them: "auto", "0_1", "all".
+std::string CoresName(uint32_t mask) {
+  if (mask == 0) return "auto";
+  if (mask == 0xffff) return "all";
+  std::string name;
+  for (uint32_t core = 0; core < 32; ++core) {
+    if ((mask >> core & 1) == 0) continue;
+    if (!name.empty()) name += '_';
+    name += std::to_string(core);
+  }
+  return name;
+}
+
+uint64_t Total(const wire::MemoryKinds& kinds) {
+  return kinds.weight + kinds.internal + kinds.io + kinds.other;
+}
+
+Json KindsJson(const wire::MemoryKinds& kinds) {
+  return {{"weight", kinds.weight},
+          {"internal", kinds.internal},
+          {"io", kinds.io},
+          {"other", kinds.other}};
+}
+
+// Table and JSON of a list that may be empty.
+std::string OrNone(const Json& list, const char* what, const Table& table) {
+  return list.empty() ? std::string("no ") + what + "\n" : table.ToString();
+}
+
+Output SessionList(const wire::Report& report, uint64_t own_session) {
+  Output output{Json::array(), ""};
+  Table table({{"SESSION", Align::kRight},
+               {"PID", Align::kRight},
+               {"UID", Align::kRight},
+               {"PROGRAM"},
+               {"CONTEXTS", Align::kRight},
+               {"BUFFERS", Align::kRight},
+               {"JOBS", Align::kRight},
+               {"NPU TIME", Align::kRight},
+               {"MEMORY", Align::kRight}});
+  for (const wire::SessionReport& s : report.sessions) {
+    if (s.id == own_session) continue;
+    output.json.push_back({{"id", s.id},
+                           {"pid", s.pid},
+                           {"uid", s.uid},
+                           {"comm", s.comm},
+                           {"contexts", s.contexts},
+                           {"buffers", s.buffers},
+                           {"jobs", s.jobs},
+                           {"npu_us", s.npu_us},
+                           {"memory", s.memory}});
+    table.Add({std::to_string(s.id),
+               // 0: a process of another container
+               s.pid == 0 ? "-" : std::to_string(s.pid), std::to_string(s.uid),
+               Printable(s.comm), std::to_string(s.contexts),
+               std::to_string(s.buffers), std::to_string(s.jobs),
+               FormatMicroseconds(static_cast<double>(s.npu_us)),
+               FormatBytes(s.memory)});
+  }
+  output.text = OrNone(output.json, "sessions", table);
+  return output;
+}
+
+}  // namespace
+
+Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
+                    uint64_t own_session) {
+  const auto others = static_cast<uint64_t>(
+      std::count_if(sessions.sessions.begin(), sessions.sessions.end(),
+                    [own_session](const wire::SessionReport& s) {
+                      return s.id != own_session;
+                    }));
+  Json memory = KindsJson(status.memory);
+  memory["total"] = Total(status.memory);
+  Output output;
+  output.json = {
+      {"device",
+       {{"kind", status.device},
+        {"soc", status.soc},
+        {"cores", status.cores},
+        {"driver", status.driver}}},
+      {"uptime_s", status.uptime_s},
+      {"sessions", others},
+      {"models", status.model_count},
+      {"contexts", status.context_count},
+      {"buffers", status.buffer_count},
+      {"jobs",
+       {{"queued", status.jobs_queued},
+        {"running", status.jobs_running},
+        {"done", status.jobs_done},
+        {"failed", status.jobs_failed}}},
+      {"memory", std::move(memory)},
+      {"sram", {{"total", status.sram_total}, {"free", status.sram_free}}}};
+
+  const auto line = [&output](const char* title, const std::string& text) {
+    std::string label = title;
+    label.resize(9, ' ');
+    output.text += label + text + "\n";
+  };
+  line("device",
+       Printable(status.device) + ", " + Printable(status.soc) + ", " +
+           FormatCount(status.cores, "core") +
+           (status.driver.empty() ? ""
+                                  : ", driver " + Printable(status.driver)));
+  line("up",
+       status.uptime_s < 60
+           ? std::to_string(status.uptime_s) + " s"
+           : FormatMicroseconds(static_cast<double>(status.uptime_s) * 1e6));
+  line("in use", FormatCount(others, "session") + ", " +
+                     FormatCount(status.model_count, "model") + ", " +
+                     FormatCount(status.context_count, "context") + ", " +
+                     FormatCount(status.buffer_count, "buffer"));
+  line("jobs", std::to_string(status.jobs_running) + " running, " +
+                   std::to_string(status.jobs_queued) + " queued, " +
+                   std::to_string(status.jobs_done) + " done, " +
+                   std::to_string(status.jobs_failed) + " failed");
+  line("memory", FormatBytes(Total(status.memory)) + " (weights " +
+                     FormatBytes(status.memory.weight) + ", internal " +
+                     FormatBytes(status.memory.internal) + ", I/O " +
+                     FormatBytes(status.memory.io) + ", other " +
+                     FormatBytes(status.memory.other) + ")");
+  if (status.sram_total > 0) {
+    line("SRAM", FormatBytes(status.sram_free) + " of " +
+                     FormatBytes(status.sram_total) + " free");
+  }
+  return output;
+}
+
+Output SessionsOutput(const wire::Report& report, uint64_t own_session) {
+  return SessionList(report, own_session);
+}
+
+Output ModelsOutput(const wire::Report& report) {
+  Output output{Json::array(), ""};
+  Table table({{"MODEL"},
+               {"SHA-256"},
+               {"CONTEXTS", Align::kRight},
+               {"WEIGHTS", Align::kRight},
+               {"INTERNAL", Align::kRight},
+               {"LOADS", Align::kRight}});
+  for (const wire::ModelReport& m : report.models) {
+    output.json.push_back({{"sha256", Hex(m.sha256)},
+                           {"name", m.name},
+                           {"contexts", m.contexts},
+                           {"weight", m.weight},
+                           {"internal", m.internal},
+                           {"loads", m.loads}});
+    table.Add({Printable(m.name), ShortHex(m.sha256),
+               std::to_string(m.contexts), FormatBytes(m.weight),
+               FormatBytes(m.internal), std::to_string(m.loads)});
+  }
+  output.text = OrNone(output.json, "models", table);
+  return output;
+}
+
+Output ContextsOutput(const wire::Report& report) {
+  Output output{Json::array(), ""};
+  Table table({{"CONTEXT", Align::kRight},
+               {"SESSION", Align::kRight},
+               {"MODEL"},
+               {"CORES"},
+               {"PRIORITY"},
+               {"JOBS", Align::kRight}});
+  for (const wire::ContextReport& c : report.contexts) {
+    output.json.push_back({{"id", c.id},
+                           {"session", c.session},
+                           {"model", Hex(c.model)},
+                           {"core_mask", c.core_mask},
+                           {"priority", PriorityName(c.priority)},
+                           {"jobs", c.jobs}});
+    table.Add({std::to_string(c.id), std::to_string(c.session),
+               ShortHex(c.model), CoresName(c.core_mask),
+               PriorityName(c.priority), std::to_string(c.jobs)});
+  }
+  output.text = OrNone(output.json, "contexts", table);
+  return output;
+}
+
+Output BuffersOutput(const wire::Report& report) {
+  Output output{Json::array(), ""};
+  Table table({{"BUFFER", Align::kRight},
+               {"SESSION", Align::kRight},
+               {"SIZE", Align::kRight},
+               {"HEAP"},
+               {"ORIGIN"},
+               {"BINDINGS", Align::kRight}});
+  for (const wire::BufferReport& b : report.buffers) {
+    output.json.push_back({{"id", b.id},
+                           {"session", b.session},
+                           {"size", b.size},
+                           {"heap", b.heap},
+                           {"imported", b.imported},
+                           {"bindings", b.bindings}});
+    table.Add({std::to_string(b.id), std::to_string(b.session),
+               FormatBytes(b.size), Printable(b.heap),
+               b.imported ? "imported" : "allocated",
+               std::to_string(b.bindings)});
+  }
+  output.text = OrNone(output.json, "buffers", table);
+  return output;
+}
+
+Output MemoryOutput(const wire::Report& report, uint64_t own_session) {
+  const Output models = ModelsOutput(report);
+  const Output sessions = SessionList(report, own_session);
+  const uint64_t total = Total(report.memory);
+  Output output;
+  output.json = {{"kinds", KindsJson(report.memory)},
+                 {"models", models.json},
+                 {"sessions", sessions.json},
+                 {"unshared_total", report.unshared_total}};
+
+  Table kinds({{"KIND"}, {"BYTES", Align::kRight}, {"", Align::kRight}});
+  const auto add = [&kinds](const char* name, uint64_t bytes) {
+    kinds.Add({name, std::to_string(bytes), FormatBytes(bytes)});
+  };
+  add("weight", report.memory.weight);
+  add("internal", report.memory.internal);
+  add("io", report.memory.io);
+  add("other", report.memory.other);
+  add("total", total);
+  output.text = kinds.ToString();
+  // Models that nobody uses right now would not be there without sharing.
+  if (report.unshared_total > 0) {
+    output.text += "\nwithout sharing " + FormatBytes(report.unshared_total);
+  }
+  if (report.unshared_total > total) {
+    const uint64_t saved = report.unshared_total - total;
+    output.text += ": sharing saves " + FormatBytes(saved) + " (" +
+                   std::to_string(static_cast<int>(
+                       100.0 * static_cast<double>(saved) /
+                       static_cast<double>(report.unshared_total))) +
+                   " %)";
+  }
+  if (report.unshared_total > 0) output.text += "\n";
+  output.text += "\n" + models.text + "\n" + sessions.text;
+  return output;
+}
+
+}  // namespace rknnd::client

@@ -1,0 +1,156 @@
+#include "client/ctl/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace rknnd::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> Keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  return keys;
+}
+
+wire::SessionReport Session(uint64_t id, std::string_view comm) {
+  wire::SessionReport session{};
+  session.id = id;
+  session.pid = 4000 + static_cast<int>(id);
+  session.npu_us = 1500;
+  wire::SetText(session.comm, comm);
+  return session;
+}
+
+wire::ModelReport Model(std::string_view name) {
+  wire::ModelReport model{};
+  std::memset(model.sha256, 0xab, sizeof(model.sha256));
+  wire::SetText(model.name, name);
+  model.contexts = 2;
+  model.weight = 1 << 20;
+  return model;
+}
+
+TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
+  wire::Report status;
+  status.device = "soft";
+  status.soc = "rk3588";
+  status.cores = 3;
+  status.uptime_s = 75;
+  status.jobs_done = 9;
+  status.memory = {100, 20, 3, 4000};
+  status.sram_total = 1 << 20;
+  wire::Report sessions;
+  sessions.sessions = {Session(1, "camera"), Session(2, "rknnctl")};
+
+  const Output output = StatusOutput(status, sessions, 2);
+
+  EXPECT_THAT(Keys(output.json),
+              ElementsAre("device", "uptime_s", "sessions", "models",
+                          "contexts", "buffers", "jobs", "memory", "sram"));
+  EXPECT_THAT(Keys(output.json["device"]),
+              ElementsAre("kind", "soc", "cores", "driver"));
+  EXPECT_THAT(Keys(output.json["jobs"]),
+              ElementsAre("queued", "running", "done", "failed"));
+  EXPECT_THAT(Keys(output.json["memory"]),
+              ElementsAre("weight", "internal", "io", "other", "total"));
+  EXPECT_THAT(Keys(output.json["sram"]), ElementsAre("total", "free"));
+  EXPECT_EQ(output.json["memory"]["total"], 4123);
+  EXPECT_EQ(output.json["sessions"], 1);
+  EXPECT_THAT(output.text, HasSubstr("soft, rk3588, 3 cores\n"));
+  EXPECT_THAT(output.text, HasSubstr("1 min 15 s"));
+}
+
+TEST(ReportTest, OwnConnectionIsNoSession) {
+  wire::Report report;
+  report.sessions = {Session(1, "camera"), Session(7, "rknnctl")};
+
+  const Output output = SessionsOutput(report, 7);
+
+  ASSERT_EQ(output.json.size(), 1U);
+  EXPECT_THAT(Keys(output.json[0]),
+              ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
+                          "jobs", "npu_us", "memory"));
+  EXPECT_EQ(output.json[0]["comm"], "camera");
+  EXPECT_THAT(output.text, Not(HasSubstr("rknnctl")));
+}
+
+TEST(ReportTest, EmptyListsAreSaidInWordsAndAreStillArrays) {
+  const Output output = ModelsOutput({});
+
+  EXPECT_EQ(output.json.dump(), "[]");
+  EXPECT_EQ(output.text, "no models\n");
+}
+
+TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
+  wire::Report report;
+  report.models = {Model("face.onnx")};
+
+  const Output output = ModelsOutput(report);
+
+  EXPECT_THAT(Keys(output.json[0]), ElementsAre("sha256", "name", "contexts",
+                                                "weight", "internal", "loads"));
+  std::string hex;
+  for (int i = 0; i < 32; ++i) hex += "ab";
+  EXPECT_EQ(output.json[0]["sha256"], hex);
+  EXPECT_THAT(output.text, HasSubstr("face.onnx  abababababab"));
+}
+
+TEST(ReportTest, ContextsAndBuffersHaveTheNamesThatScriptsRelyOn) {
+  wire::Report report;
+  wire::ContextReport context{};
+  context.core_mask = 3;
+  context.priority = 1;
+  report.contexts = {context};
+  wire::BufferReport buffer{};
+  buffer.imported = true;
+  wire::SetText(buffer.heap, "memfd");
+  report.buffers = {buffer};
+
+  const Output contexts = ContextsOutput(report);
+  const Output buffers = BuffersOutput(report);
+
+  EXPECT_THAT(
+      Keys(contexts.json[0]),
+      ElementsAre("id", "session", "model", "core_mask", "priority", "jobs"));
+  EXPECT_EQ(contexts.json[0]["core_mask"], 3);
+  EXPECT_EQ(contexts.json[0]["priority"], "medium");
+  EXPECT_THAT(contexts.text, HasSubstr("0_1"));
+  EXPECT_THAT(
+      Keys(buffers.json[0]),
+      ElementsAre("id", "session", "size", "heap", "imported", "bindings"));
+  EXPECT_EQ(buffers.json[0]["imported"], true);
+}
+
+TEST(ReportTest, MemorySaysWhatSharingSaves) {
+  wire::Report report;
+  report.memory = {100, 50, 25, 25};
+  report.unshared_total = 800;
+  report.models = {Model("face.onnx")};
+  report.sessions = {Session(1, "camera")};
+
+  const Output output = MemoryOutput(report, 9);
+
+  EXPECT_THAT(Keys(output.json),
+              ElementsAre("kinds", "models", "sessions", "unshared_total"));
+  EXPECT_THAT(Keys(output.json["kinds"]),
+              ElementsAre("weight", "internal", "io", "other"));
+  EXPECT_EQ(output.json["models"].size(), 1U);
+  EXPECT_EQ(output.json["unshared_total"], 800);
+  EXPECT_THAT(output.text, HasSubstr("sharing saves 600 B (75 %)"));
+}
+
+TEST(ReportTest, NamesOfOthersCannotSteerTheTerminal) {
+  wire::Report report;
+  report.sessions = {Session(1, "evil\x1b[2J")};
+
+  EXPECT_THAT(SessionsOutput(report, 9).text, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace rknnd::client

@@ -1,0 +1,221 @@
+// The program itself: usage, exit codes, and its answers over a socket on which
+// a scripted daemon speaks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "base/posix/socket.h"
+#include "client/image/temporary_folder.h"
+#include "nlohmann/json.hpp"
+#include "proto/wire/codec.h"
+#include "proto/wire/frame.h"
+
+namespace rknnd {
+namespace {
+
+using base::Block;
+using testing::HasSubstr;
+
+struct Result {
+  int exit_code;
+  std::string out, err;
+};
+
+std::string Slurp(const std::string& path) {
+  std::string text;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char buffer[4096];
+    size_t got = 0;
+    while ((got = std::fread(buffer, 1, sizeof(buffer), file)) > 0) {
+      text.append(buffer, got);
+    }
+    std::fclose(file);
+  }
+  return text;
+}
+
+class RknnctlTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string socket_path() const { return folder_.File("s"); }
+
+  [[nodiscard]] Result Run(const std::string& arguments) const {
+    const std::string out = folder_.File("out");
+    const std::string err = folder_.File("err");
+    const std::string command =
+        "env -u RKNND_TARGET " RKNND_BINARY_ROOT "/bin/rknnctl " + arguments +
+        " >" + out + " 2>" + err + " </dev/null";
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): a shell for its redirections
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(out),
+            Slurp(err)};
+  }
+
+ private:
+  client::TemporaryFolder folder_;
+};
+
+// Answers one connection: Hello with session 5, every report with `report`.
+class ScriptedDaemon {
+ public:
+  ScriptedDaemon(const std::string& path, wire::Report report)
+      : report_(std::move(report)) {
+    auto listener = base::ListenUnix(path, 0600);
+    EXPECT_TRUE(listener.ok());
+    listener_ = *std::move(listener);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ScriptedDaemon(const ScriptedDaemon&) = delete;
+  ScriptedDaemon& operator=(const ScriptedDaemon&) = delete;
+  ~ScriptedDaemon() { thread_.join(); }
+
+ private:
+  // False when nothing comes for as long as a test may take.
+  static bool Readable(int fd) {
+    pollfd wait{fd, POLLIN, 0};
+    return ::poll(&wait, 1, 30'000) > 0;
+  }
+
+  void Serve() {
+    if (!Readable(listener_.get())) return;
+    auto connection = base::Accept(listener_.get());
+    if (!connection.ok()) return;
+    const int fd = connection->get();
+    while (Readable(fd)) {
+      auto received = wire::ReceiveFrame(fd, Block::kNo);
+      if (!received.ok()) return;
+      if (received->kind == wire::FrameResult::Kind::kEndOfFile) return;
+      if (received->kind != wire::FrameResult::Kind::kFrame) continue;
+      wire::Frame reply;
+      reply.verb = received->frame.verb;
+      reply.kind = wire::FrameKind::kReply;
+      reply.request = received->frame.request;
+      if (reply.verb == wire::Verb::kHello) {
+        wire::Welcome welcome{};
+        welcome.protocol = wire::kProtocolCurrent;
+        welcome.session = 5;
+        reply.body = *wire::Encode(welcome);
+      } else {
+        reply.body = *wire::Encode(report_);
+      }
+      if (!wire::SendFrame(fd, reply, Block::kYes).ok()) return;
+    }
+  }
+
+  wire::Report report_;
+  base::UniqueFd listener_;
+  std::thread thread_;
+};
+
+TEST_F(RknnctlTest, HelpNamesTheVerbs) {
+  const Result result = Run("--help");
+
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* verb : {"status", "sessions", "models", "contexts",
+                           "buffers", "mem", "infer", "bench"}) {
+    EXPECT_THAT(result.out, HasSubstr(verb));
+  }
+}
+
+TEST_F(RknnctlTest, BadUsageIsExitCodeTwo) {
+  EXPECT_EQ(Run("").exit_code, 2);
+  EXPECT_EQ(Run("statsu").exit_code, 2);
+  EXPECT_EQ(Run("--nonsense status").exit_code, 2);
+  EXPECT_EQ(Run("infer").exit_code, 2);
+  EXPECT_EQ(Run("infer m.onnx --repeat 0").exit_code, 2);
+  EXPECT_EQ(Run("bench m.onnx --threads 4 --contexts 2").exit_code, 2);
+  EXPECT_EQ(Run("bench m.onnx --core-mask 9").exit_code, 2);
+}
+
+TEST_F(RknnctlTest, LaterVerbsSaySo) {
+  for (const char* verb : {"top", "perf m.onnx", "mem m.onnx", "mem --sram"}) {
+    const Result result = Run(verb);
+
+    EXPECT_EQ(result.exit_code, 1) << verb;
+    EXPECT_THAT(result.err, HasSubstr("not supported in this version"));
+  }
+}
+
+TEST_F(RknnctlTest, WithoutADaemonTheMessageSaysWhatToDo) {
+  const Result result = Run("--target unix:" + socket_path() + " status");
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr(socket_path()));
+  EXPECT_THAT(result.err, HasSubstr("start rknnd"));
+}
+
+TEST_F(RknnctlTest, FailureIsOneJsonDocumentToo) {
+  const Result result =
+      Run("--json --target unix:" + socket_path() + " status");
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(nlohmann::json::parse(result.out).contains("error"));
+}
+
+TEST_F(RknnctlTest, TargetsWithoutADaemonAreNamed) {
+  EXPECT_THAT(Run("--target local: status").err, HasSubstr("'local:'"));
+  EXPECT_THAT(Run("--target tcp://host:1 status").err,
+              HasSubstr("not supported in this version"));
+  EXPECT_THAT(Run("--target /run/x status").err, HasSubstr("unix:PATH"));
+}
+
+TEST_F(RknnctlTest, StatusOfADaemonIsOneJsonDocument) {
+  wire::Report report;
+  report.device = "soft";
+  report.cores = 3;
+  const ScriptedDaemon daemon(socket_path(), report);
+
+  const Result result =
+      Run("--target unix:" + socket_path() + " status --json");
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["device"]["kind"], "soft");
+  EXPECT_EQ(json["device"]["cores"], 3);
+  EXPECT_EQ(json["sessions"], 0);
+}
+
+TEST_F(RknnctlTest, OwnSessionIsLeftOutAndStrangeNamesAreStillJson) {
+  wire::Report report;
+  for (const uint64_t id : {4, 5}) {
+    wire::SessionReport session{};
+    session.id = id;
+    std::strcpy(session.comm, "caf\xe9");  // Latin-1
+    report.sessions.push_back(session);
+  }
+  const ScriptedDaemon daemon(socket_path(), report);
+
+  const Result result =
+      Run("--target unix:" + socket_path() + " --json sessions");
+
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["id"], 4);
+}
+
+TEST_F(RknnctlTest, TablesAreForPeople) {
+  wire::Report report;
+  wire::BufferReport buffer{};
+  buffer.id = 7;
+  buffer.size = 3 << 20;
+  std::strcpy(buffer.heap, "memfd");
+  report.buffers.push_back(buffer);
+  const ScriptedDaemon daemon(socket_path(), report);
+
+  const Result result = Run("--target unix:" + socket_path() + " buffers");
+
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("3.0 MiB  memfd  allocated"));
+}
+
+}  // namespace
+}  // namespace rknnd

@@ -1,0 +1,75 @@
+// What rknnd's librknnrt.so offers beside the vendor's API: reasons in words,
+// versions, and proof of how little is copied. C; called by application
+// programs; every function may be called from any thread. Functions are added
+// with new versions and never changed.
+
+#ifndef RKNND_H
+#define RKNND_H
+
+#include <stdint.h>
+
+#include "rknn_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+// The version of this header: major * 10000 + minor * 100 + patch.
+#define RKNND_VERSION 100
+
+// The library's version as a number like RKNND_VERSION, and as text ("0.1.0",
+// static). They may be newer than the header a program was compiled with.
+uint32_t rknnd_version(void);
+const char* rknnd_version_string(void);
+
+// Why the last call of this thread that failed did so, NUL-terminated; "" if
+// none has. A call that succeeds leaves it alone. Valid until the next call of
+// this API by the same thread.
+const char* rknnd_last_error(void);
+
+// Bytes of tensors copied (or converted, which is a copy too) between a
+// program's memory and memory the device works on, for one context since it
+// was made, by direction and by what made the copy necessary. All 0 as long as
+// a context runs zero-copy.
+typedef struct rknnd_copy_counters {
+  uint64_t to_device_inputs_set;     // rknn_inputs_set
+  uint64_t to_device_conversion;     // bound input in another type or layout
+  uint64_t from_device_outputs_get;  // rknn_outputs_get
+  uint64_t from_device_conversion;   // bound output in another type or layout
+  uint64_t reserved[4];              // 0
+} rknnd_copy_counters;
+
+// Fills `counters`, of `size` bytes: as many fields as fit, so that programs
+// compiled with a shorter struct go on working; bytes beyond the fields that
+// the library knows are zeroed.
+int rknnd_query_copies(rknn_context context, rknnd_copy_counters* counters,
+                       uint32_t size);
+
+// The last finished run of a context, as its completion says. Times are the
+// daemon's, in nanoseconds: waiting for a core, on the core, and both with what
+// lies between.
+typedef struct rknnd_run_report {
+  uint64_t frame_id;
+  uint64_t queue_ns;
+  uint64_t run_ns;
+  uint64_t total_ns;
+  uint32_t core;   // the lowest it ran on
+  uint32_t drops;  // frames of this context dropped before this one
+} rknnd_run_report;
+
+// RKNN_ERR_FAIL when the context has not run yet.
+int rknnd_last_run(rknn_context context, rknnd_run_report* report);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // RKNND_H
