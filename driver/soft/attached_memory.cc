@@ -1,0 +1,60 @@
+#include "driver/soft/attached_memory.h"
+
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/overflow.h"
+#include "base/status/status.h"
+
+namespace rknnd::soft {
+namespace {
+
+bool IsDmaBuf(int fd) {
+  constexpr long kDmaBufMagic = 0x444d4142;
+  struct statfs info = {};
+  return fstatfs(fd, &info) == 0 && info.f_type == kDmaBufMagic;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
+    const driver::MemoryRef& memory, driver::MemoryAccess access) {
+  if (memory.size == 0) {
+    return absl::InvalidArgumentError("memory of 0 bytes cannot be attached");
+  }
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t lead = memory.offset % page;
+  std::optional<uint64_t> length = base::CheckedAdd(memory.size, lead);
+  if (!length.has_value() || *length > std::numeric_limits<size_t>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory of ", memory.size, " bytes at offset ",
+                     memory.offset, " does not fit an address space"));
+  }
+  bool writable = access == driver::MemoryAccess::kReadWrite;
+  auto mode = writable ? base::Mapping::Access::kReadWrite
+                       : base::Mapping::Access::kRead;
+  base::Expected<base::Mapping> mapping = base::Mapping::OfFd(
+      memory.fd, memory.offset - lead, static_cast<size_t>(*length), mode);
+  if (!mapping.ok()) {
+    absl::Status status = base::ToStatus(mapping.error());
+    if (!writable) return status;
+    return base::Annotate(status,
+                          "memory that the NPU is to write must be writable");
+  }
+  RKNND_RETURN_IF_ERROR(base::ToStatus(mapping->Populate(mode)));
+  std::span<std::byte> bytes =
+      mapping->bytes().subspan(static_cast<size_t>(lead));
+  base::UniqueFd dma_buf;
+  if (IsDmaBuf(memory.fd)) {
+    RKNND_ASSIGN_OR_RETURN(dma_buf,
+                           base::ToStatusOr(base::Duplicate(memory.fd)));
+  }
+  return std::unique_ptr<driver::Memory>(new AttachedMemory(
+      *std::move(mapping), bytes, std::move(dma_buf), writable));
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,53 @@
+// Memory behind somebody's fd, mapped for the software NPU. Its contents belong
+// to a client: tensors only.
+
+#ifndef DRIVER_SOFT_ATTACHED_MEMORY_H_
+#define DRIVER_SOFT_ATTACHED_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/posix/mapping.h"
+#include "base/posix/unique_fd.h"
+#include "driver/device.h"
+
+namespace rknnd::soft {
+
+// Thread: any.
+class AttachedMemory final : public driver::Memory {
+ public:
+  // Keeps the memory alive by itself; the fd may be closed.
+  static absl::StatusOr<std::unique_ptr<driver::Memory>> Map(
+      const driver::MemoryRef& memory, driver::MemoryAccess access);
+
+  [[nodiscard]] uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] bool writable() const { return writable_; }
+  // A descriptor of it where the CPU's caches need the kernel's help; else -1.
+  [[nodiscard]] int dma_buf() const { return dma_buf_.get(); }
+  // What lies behind `offset`; empty when that is past the end.
+  [[nodiscard]] std::span<std::byte> From(uint64_t offset) const {
+    if (offset > bytes_.size()) return {};
+    return bytes_.subspan(static_cast<size_t>(offset));
+  }
+
+ private:
+  AttachedMemory(base::Mapping mapping, std::span<std::byte> bytes,
+                 base::UniqueFd dma_buf, bool writable)
+      : mapping_(std::move(mapping)),
+        bytes_(bytes),
+        dma_buf_(std::move(dma_buf)),
+        writable_(writable) {}
+
+  base::Mapping mapping_;
+  std::span<std::byte> bytes_;  // of the mapping, which starts at a page
+  base::UniqueFd dma_buf_;
+  bool writable_;
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_ATTACHED_MEMORY_H_

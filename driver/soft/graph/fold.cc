@@ -1,0 +1,112 @@
+#include "driver/soft/graph/fold.h"
+
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+
+namespace rknnd::soft {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+struct AlignedDelete {
+  void operator()(std::byte* memory) const {
+    ::operator delete[](memory, std::align_val_t{kAlignment});
+  }
+};
+using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
+
+AlignedBytes Allocate(size_t size) {
+  return AlignedBytes(static_cast<std::byte*>(::operator new[](
+      size + kAlignment, std::align_val_t{kAlignment}, std::nothrow)));
+}
+
+// Weights of a kernel that runs once.
+class PassingWeights final : public WeightStore {
+ public:
+  absl::StatusOr<std::byte*> Reserve(size_t size) override {
+    AlignedBytes memory = Allocate(size);
+    if (memory == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for ", size, " bytes of weights"));
+    }
+    kept_.push_back(std::move(memory));
+    return kept_.back().get();
+  }
+
+ private:
+  std::vector<AlignedBytes> kept_;
+};
+
+TensorSpec SpecOf(const Value& value) {
+  return {value.type, *value.shape, Placement{}};
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
+                                  const Operator& op) {
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  std::vector<const std::byte*> input_data;
+  // An empty tensor still has an address.
+  static constexpr std::byte kNothing[kAlignment] = {};
+  for (ValueId id : node.inputs) {
+    if (id == kNoValue) {
+      inputs.emplace_back();
+      input_data.push_back(nullptr);
+      continue;
+    }
+    const Value& value = graph.value(id);
+    if (value.constant == nullptr) return false;
+    inputs.push_back(SpecOf(value));
+    input_data.push_back(
+        value.constant->data.empty() ? kNothing : value.constant->data.data());
+  }
+  uint64_t size = 0;
+  for (ValueId id : node.outputs) {
+    outputs.push_back(id == kNoValue ? TensorSpec{} : SpecOf(graph.value(id)));
+    if (id != kNoValue) size += outputs.back().bytes();
+    if (size > kMaxOutput) return false;
+  }
+  if (total_ + size > kMaxTotal) return false;
+  total_ += size;
+
+  PassingWeights weights;
+  NodeView view(graph, node);
+  RKNND_ASSIGN_OR_RETURN(
+      std::unique_ptr<Kernel> kernel,
+      op.make(KernelRequest{view, inputs, outputs, weights}));
+  AlignedBytes scratch = Allocate(kernel->scratch_size());
+  std::vector<std::shared_ptr<Constant>> results;
+  std::vector<std::byte*> output_data;
+  std::byte unused[kAlignment];
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    results.push_back(nullptr);
+    output_data.push_back(nullptr);
+    if (node.outputs[i] == kNoValue) continue;
+    results[i] = std::make_shared<Constant>();
+    results[i]->type = outputs[i].type;
+    results[i]->shape = outputs[i].shape;
+    results[i]->data.resize(outputs[i].bytes());
+    output_data[i] =
+        results[i]->data.empty() ? unused : results[i]->data.data();
+  }
+  if (scratch == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory to compute node '", node.name, "'"));
+  }
+  RKNND_RETURN_IF_ERROR(kernel->Run(input_data, output_data, scratch.get()));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (results[i] != nullptr) {
+      graph.value(node.outputs[i]).constant = std::move(results[i]);
+    }
+  }
+  return true;
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,32 @@
+// Running a node while the model is loaded, because all it reads is known.
+
+#ifndef DRIVER_SOFT_GRAPH_FOLD_H_
+#define DRIVER_SOFT_GRAPH_FOLD_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "driver/soft/graph/graph.h"
+#include "driver/soft/kernels/operator.h"
+
+namespace rknnd::soft {
+
+// Thread: the loading thread.
+class Folder {
+ public:
+  // Gives the outputs of `node` constants, if all inputs have them and the
+  // answer is small enough to keep. False: left for the device to run.
+  absl::StatusOr<bool> Fold(Graph& graph, const Node& node, const Operator& op);
+
+ private:
+  // A few words of the file can ask for any size; what stays unfolded costs
+  // time at run, not memory. The largest tables met (anchors) have 1 MiB.
+  static constexpr uint64_t kMaxOutput = uint64_t{64} << 20;
+  static constexpr uint64_t kMaxTotal = uint64_t{256} << 20;
+
+  uint64_t total_ = 0;
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_GRAPH_FOLD_H_

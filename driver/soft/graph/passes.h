@@ -1,0 +1,43 @@
+// What happens to a network between import and plan, one file a pass. Passes
+// keep the meaning of the network; each may run on a graph that any other has
+// seen.
+//
+// Thread: the loading thread.
+
+#ifndef DRIVER_SOFT_GRAPH_PASSES_H_
+#define DRIVER_SOFT_GRAPH_PASSES_H_
+
+#include "absl/status/status.h"
+#include "driver/soft/graph/graph.h"
+#include "driver/soft/kernels/operator.h"
+
+namespace rknnd::soft {
+
+// All of them, in their order.
+absl::Status RunPasses(Graph& graph, const OperatorTable& operators);
+
+// Nodes none of whose outputs is read go.
+void RemoveDeadNodes(Graph& graph);
+
+// Identity, Dropout at inference, and casts to the type a value has already:
+// readers take the input. Casts need inference to have run.
+void RemoveIdentities(Graph& graph);
+
+// Gives every value its type and shape by the operators' rules, and replaces
+// nodes whose answer is known now by constants. UNIMPLEMENTED for a standard
+// operator without a kernel; behind an operator of a foreign domain shapes stay
+// what the file declares.
+absl::Status InferAndFold(Graph& graph, const OperatorTable& operators);
+
+// Conv followed by BatchNormalization: scale and shift go into the weights.
+absl::Status FoldBatchNorm(Graph& graph);
+
+// Conv followed by Add of a tensor of the same shape: one node.
+void FuseAdd(Graph& graph, const OperatorTable& operators);
+
+// Whatever takes an activation followed by one: one node. x * sigmoid(x) too.
+void FuseActivations(Graph& graph, const OperatorTable& operators);
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_GRAPH_PASSES_H_

@@ -1,0 +1,33 @@
+// ONNX bytes -> Graph. The bytes come from a client and are not trusted: every
+// size is checked before it is allocated, every name before it is used, and
+// every error names the node or value and the model.
+//
+// Called by the soft device when a model is loaded. Knows no operator but the
+// ones that are not computations: Constant, and those that hold graphs.
+
+#ifndef DRIVER_SOFT_IMPORT_ONNX_IMPORT_H_
+#define DRIVER_SOFT_IMPORT_ONNX_IMPORT_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "driver/soft/graph/graph.h"
+
+namespace rknnd::soft {
+
+// No network of this field has more; planning grows with their square.
+inline constexpr int kMaxNodes = 1 << 15;
+// Likewise inputs of one node, and inputs or outputs of a network.
+inline constexpr int kMaxArity = 4096;
+
+absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
+                                 const std::string& name);
+
+// Whether the operators of this domain are ONNX's own.
+bool IsStandardDomain(const std::string& domain);
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_IMPORT_ONNX_IMPORT_H_

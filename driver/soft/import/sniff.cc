@@ -1,0 +1,106 @@
+#include "driver/soft/import/sniff.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "driver/soft/import/wire_scan.h"
+
+namespace rknnd::soft {
+namespace {
+
+constexpr absl::string_view kHowToPass =
+    " If you pass a path, size must be 0; if you pass a buffer, its length";
+
+std::string FirstBytes(absl::string_view text) {
+  std::string hex;
+  for (char c : text.substr(0, 8)) {
+    absl::StrAppend(&hex, hex.empty() ? "" : " ",
+                    absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+  }
+  return hex;
+}
+
+// Where a compiled .rknn says which SoC it is for: the JSON at its end holds
+// "target_platform":["rk3588"].
+std::string RknnTarget(absl::string_view text) {
+  constexpr absl::string_view kKey = "\"target_platform\"";
+  size_t at = text.rfind(kKey);
+  if (at == absl::string_view::npos) return "a Rockchip NPU";
+  std::string target;
+  for (char c : text.substr(at + kKey.size(), 64)) {
+    if (c == ']' || c == '}' || target.size() > 20) break;
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == ',') {
+      target += c;
+    }
+  }
+  return target.empty() ? "a Rockchip NPU" : target;
+}
+
+absl::Status NotOnnx(absl::string_view name, absl::string_view text,
+                     absl::string_view looks_like, absl::string_view remedy) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", name, "' is not an ONNX model (first bytes ", FirstBytes(text),
+      looks_like.empty() ? "" : "; looks like ", looks_like, ")", remedy));
+}
+
+}  // namespace
+
+absl::Status CheckIsOnnx(std::span<const std::byte> bytes,
+                         const std::string& name) {
+  absl::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                         bytes.size());
+  if (text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", name, "' is empty (0 bytes).", kHowToPass));
+  }
+  if (absl::StartsWith(text, "RKNN")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", name, "' is compiled for ", RknnTarget(text),
+        " and cannot run on the software NPU; give the ONNX model (same API)"));
+  }
+  if (absl::StartsWith(text, "version https://git-lfs")) {
+    return NotOnnx(name, text, "a Git LFS pointer",
+                   ": fetch the file itself with 'git lfs pull'");
+  }
+  absl::string_view start = absl::StripLeadingAsciiWhitespace(
+      text.substr(0, std::min<size_t>(text.size(), 64)));
+  if (absl::StartsWithIgnoreCase(start, "<!doctype") ||
+      absl::StartsWithIgnoreCase(start, "<html") ||
+      absl::StartsWithIgnoreCase(start, "<?xml")) {
+    return NotOnnx(name, text, "HTML",
+                   ": a web page was saved instead of the file");
+  }
+  WireScan scan = ScanModel(bytes);
+  switch (scan.verdict) {
+    case WireScan::kWhole:
+      return absl::OkStatus();
+    case WireScan::kTruncated:
+      // Garbage too can look like a field that is longer than the file; a
+      // model starts with its ir_version.
+      if (text[0] == 0x08) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "model '", name, "' of ", bytes.size(),
+            " bytes is truncated: header says ", scan.needed, ".", kHowToPass));
+      }
+      break;
+    case WireScan::kTooMany:
+      return absl::ResourceExhaustedError(
+          absl::StrCat("model '", name, "' has more than ", kMaxWireElements,
+                       " parts: no network needs so many"));
+    case WireScan::kTooDeep:
+      return absl::InvalidArgumentError(
+          absl::StrCat("model '", name, "' nests graphs more than ",
+                       kMaxWireDepth, " deep"));
+    case WireScan::kMalformed:
+      break;
+  }
+  return NotOnnx(name, text, "", "");
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,129 @@
+// See activation.h. The loops are compiled once for each CPU generation and
+// chosen when a kernel is made; all of a run is one instruction set, so that
+// equal inputs give equal outputs.
+
+#include "driver/soft/kernels/activation.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace rknnd::soft {
+namespace {
+
+#define RKNND_INLINE inline __attribute__((always_inline))
+
+// Written so that a compiler turns them into selects.
+RKNND_INLINE float Least(float a, float b) { return a < b ? a : b; }
+RKNND_INLINE float Most(float a, float b) { return a > b ? a : b; }
+
+// e^x: x = n ln 2 + r, a polynomial for e^r (largest relative error 1e-7), 2^n
+// in two factors so that the ends of the range come out as 0 and infinity.
+RKNND_INLINE float Exp(float x) {
+  constexpr float kLog2E = 1.44269504F;
+  constexpr float kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+  const float bounded = Most(Least(x, 89.0F), -104.0F);
+  const float n = (bounded * kLog2E + kRound) - kRound;
+  const float r = (bounded - n * kLn2High) - n * kLn2Low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  const auto whole = static_cast<int32_t>(n);
+  const int32_t half = whole >> 1;
+  const float first = std::bit_cast<float>((half + 127) << 23);
+  const float second = std::bit_cast<float>((whole - half + 127) << 23);
+  const float result = p * first * second;
+  return x == x ? result : x;
+}
+
+RKNND_INLINE float SigmoidOf(float x) { return 1.0F / (1.0F + Exp(-x)); }
+
+// Small arguments by a polynomial: 1 - 2 / (1 + e^2x) would cancel there.
+RKNND_INLINE float TanhOf(float x) {
+  const float square = x * x;
+  float p = -5.70498872745e-3F;
+  p = p * square + 2.06390887954e-2F;
+  p = p * square - 5.37397155531e-2F;
+  p = p * square + 1.33314422036e-1F;
+  p = p * square - 3.33332819422e-1F;
+  const float small = p * square * x + x;
+  const float large = 1.0F - 2.0F / (1.0F + Exp(2.0F * x));
+  return square < 0.390625F ? small : large;
+}
+
+#define RKNND_LOOP(name, attribute, expression)               \
+  attribute void name(const float* in, float* out, int64_t n, \
+                      [[maybe_unused]] float alpha,           \
+                      [[maybe_unused]] float beta) {          \
+    for (int64_t i = 0; i < n; ++i) {                         \
+      const float x = in[i];                                  \
+      out[i] = (expression);                                  \
+    }                                                         \
+  }
+
+#define RKNND_LOOPS(suffix, attribute)                                       \
+  RKNND_LOOP(Relu##suffix, attribute, x < 0.0F ? 0.0F : x)                   \
+  RKNND_LOOP(LeakyRelu##suffix, attribute, x < 0.0F ? x * alpha : x)         \
+  RKNND_LOOP(Clip##suffix, attribute, Least(Most(x, alpha), beta))           \
+  RKNND_LOOP(Sigmoid##suffix, attribute, SigmoidOf(x))                       \
+  RKNND_LOOP(Tanh##suffix, attribute, TanhOf(x))                             \
+  RKNND_LOOP(HardSigmoid##suffix, attribute,                                 \
+             Least(Most(alpha* x + beta, 0.0F), 1.0F))                       \
+  RKNND_LOOP(HardSwish##suffix, attribute,                                   \
+             x* Least(Most(x*(1.0F / 6.0F) + 0.5F, 0.0F), 1.0F))             \
+  RKNND_LOOP(Swish##suffix, attribute, x* SigmoidOf(x))                      \
+  RKNND_LOOP(Exp##suffix, attribute, Exp(x))                                 \
+  constexpr FloatLoop kLoops##suffix[] = {                                   \
+      nullptr,         Relu##suffix, LeakyRelu##suffix,   Clip##suffix,      \
+      Sigmoid##suffix, Tanh##suffix, HardSigmoid##suffix, HardSwish##suffix, \
+      Swish##suffix,   Exp##suffix};
+
+RKNND_LOOPS(Base, )
+#if defined(__x86_64__)
+RKNND_LOOPS(Avx2, __attribute__((target("avx2,fma"))))
+RKNND_LOOPS(Avx512,
+            __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))))
+#endif
+
+constexpr size_t kExp = static_cast<size_t>(Activation::kSwish) + 1;
+
+FloatLoop Pick(size_t index) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return kLoopsAvx512[index];
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return kLoopsAvx2[index];
+  }
+#endif
+  return kLoopsBase[index];
+}
+
+}  // namespace
+
+FloatLoop LoopOf(Activation activation) {
+  return Pick(static_cast<size_t>(activation));
+}
+
+FloatLoop ExpLoop() { return Pick(kExp); }
+
+bool KeepsZero(Activation activation, float alpha, float beta) {
+  switch (activation) {
+    case Activation::kSigmoid:
+      return false;
+    case Activation::kHardSigmoid:
+      return beta <= 0.0F;
+    case Activation::kClip:
+      return alpha <= 0.0F && beta >= 0.0F;
+    default:
+      return true;
+  }
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,77 @@
+// Cast and CastLike. Floating point types are all float32 in here; integers
+// wrap as two's complement, floats that fit no integer are clamped.
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+
+namespace rknnd::soft {
+namespace {
+
+template <class To, class From>
+To Convert(From value) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    if (!(value == value)) return To{};
+    // Both bounds are exact in float: powers of two, or one below, rounded up.
+    constexpr auto kLow = static_cast<float>(std::numeric_limits<To>::lowest());
+    constexpr auto kHigh = static_cast<float>(std::numeric_limits<To>::max());
+    if (value <= kLow) return std::numeric_limits<To>::lowest();
+    if (value >= kHigh) return std::numeric_limits<To>::max();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+Inference InferCast(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  if (!node.Has("to")) return node.Error("the wanted type is missing");
+  RKNND_ASSIGN_OR_RETURN(const DataType type,
+                         TypeFromOnnx(node, node.Int("to", 0)));
+  return InferOne(node, type, node.shape(0));
+}
+
+Inference InferCastLike(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  return InferOne(node, node.type(1), node.shape(0));
+}
+
+MadeKernel MakeCast(const KernelRequest& request) {
+  const DataType from = request.inputs[0].type;
+  const DataType to = request.outputs[0].type;
+  const int64_t count = request.outputs[0].elements();
+  return VisitType(
+      from, [&]<class From>(std::type_identity<From>) -> MadeKernel {
+        return VisitType(to,
+                         [&]<class To>(std::type_identity<To>) -> MadeKernel {
+                           const bool to_bool = to == DataType::kBool;
+                           const bool from_bool = from == DataType::kBool;
+                           return MakeKernel(
+                               [=](Inputs inputs, Outputs outputs, std::byte*) {
+                                 const From* in = As<From>(inputs[0]);
+                                 To* out = As<To>(outputs[0]);
+                                 if (to_bool || from_bool) {
+                                   for (int64_t i = 0; i < count; ++i) {
+                                     out[i] = in[i] != From{} ? To{1} : To{0};
+                                   }
+                                 } else {
+                                   for (int64_t i = 0; i < count; ++i)
+                                     out[i] = Convert<To>(in[i]);
+                                 }
+                               });
+                         });
+      });
+}
+
+}  // namespace
+
+void RegisterCast(OperatorTable& table) {
+  table.Add({.type = "Cast", .infer = InferCast, .make = MakeCast});
+  table.Add({.type = "CastLike", .infer = InferCastLike, .make = MakeCast});
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,175 @@
+// Concat and Split: pieces of one tensor along one axis.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+
+namespace rknnd::soft {
+namespace {
+
+// How the pieces lie in the whole: `rows` runs, of each of which piece i has
+// `bytes[i]`.
+struct Pieces {
+  int64_t rows = 0;
+  std::vector<size_t> bytes;
+  size_t total = 0;
+};
+
+Pieces Cut(std::span<const TensorSpec> parts, size_t axis) {
+  Pieces pieces;
+  for (const TensorSpec& part : parts) {
+    const Shape shape = PhysicalShape(part);
+    pieces.rows = ProductOf(shape, 0, axis);
+    pieces.bytes.push_back(
+        static_cast<size_t>(ProductOf(shape, axis, shape.size())) *
+        SizeOf(part.type));
+    pieces.total += pieces.bytes.back();
+  }
+  return pieces;
+}
+
+Inference InferConcat(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, kAnyNumber}));
+  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
+  if (!node.Has("axis") && node.node().opset >= 4) {
+    return node.Error("axis is missing");
+  }
+  Shape shape = node.shape(0);
+  RKNND_ASSIGN_OR_RETURN(const size_t axis,
+                         CheckAxis(node, node.Int("axis", 1), shape.size()));
+  for (size_t i = 1; i < node.input_count(); ++i) {
+    Shape other = node.shape(i);
+    if (other.size() != shape.size()) {
+      return node.Error(
+          absl::StrCat("inputs ", ShapeText(shape), " and ", ShapeText(other)));
+    }
+    const int64_t size = other[axis];
+    other[axis] = shape[axis];
+    if (other != shape) {
+      return node.Error(absl::StrCat("inputs ", ShapeText(node.shape(0)),
+                                     " and ", ShapeText(node.shape(i)),
+                                     " differ in another axis than ", axis));
+    }
+    if (size > std::numeric_limits<int64_t>::max() - shape[axis]) {
+      return node.Error("its output is too large");
+    }
+    shape[axis] += size;
+  }
+  return InferOne(node, node.type(0), shape);
+}
+
+// Blocked pieces lie side by side when whole blocks meet; the last one may
+// have a padded end.
+bool MayBlockConcat(const NodeView& node, size_t, int block) {
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    if (!IsBlockable(node, i)) return false;
+  }
+  const auto axis = CheckAxis(node, node.Int("axis", 1), node.shape(0).size());
+  if (!axis.ok()) return false;
+  if (*axis != 1) return true;
+  for (size_t i = 0; i + 1 < node.input_count(); ++i) {
+    if (node.shape(i)[1] % block != 0) return false;
+  }
+  return true;
+}
+
+MadeKernel MakeConcat(const KernelRequest& request) {
+  const NodeView& node = request.node;
+  RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 1),
+                                                      node.shape(0).size()));
+  Pieces pieces = Cut(request.inputs, axis);
+  return MakeKernel([pieces = std::move(pieces)](Inputs inputs, Outputs outputs,
+                                                 std::byte*) {
+    size_t at = 0;
+    for (size_t i = 0; i < pieces.bytes.size(); ++i) {
+      const size_t size = pieces.bytes[i];
+      for (int64_t row = 0; row < pieces.rows && size > 0; ++row) {
+        std::memcpy(outputs[0] + at + static_cast<size_t>(row) * pieces.total,
+                    inputs[i] + static_cast<size_t>(row) * size, size);
+      }
+      at += size;
+    }
+  });
+}
+
+Inference InferSplit(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 2, kAnyNumber}));
+  const Shape& shape = node.shape(0);
+  RKNND_ASSIGN_OR_RETURN(const size_t axis,
+                         CheckAxis(node, node.Int("axis", 0), shape.size()));
+  std::vector<int64_t> sizes = node.Ints("split");  // up to opset 12
+  if (node.has_input(1)) {
+    RKNND_ASSIGN_OR_RETURN(sizes, node.ConstantInts(1));
+  }
+  const size_t count = node.output_count();
+  if (sizes.empty()) {
+    const int64_t each = (shape[axis] + static_cast<int64_t>(count) - 1) /
+                         static_cast<int64_t>(count);
+    int64_t rest = shape[axis];
+    for (size_t i = 0; i < count; ++i) {
+      sizes.push_back(std::min(each, rest));
+      rest -= sizes.back();
+    }
+  }
+  if (sizes.size() != count) {
+    return node.Error(
+        absl::StrCat("has ", count, " outputs and ", sizes.size(), " sizes"));
+  }
+  std::vector<InferredOutput> outputs;
+  int64_t rest = shape[axis];
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > rest) {
+      return node.Error(
+          absl::StrCat("its sizes do not add up to ", shape[axis]));
+    }
+    rest -= size;
+    InferredOutput output{node.type(0), shape};
+    output.shape[axis] = size;
+    outputs.push_back(std::move(output));
+  }
+  if (rest != 0) {
+    return node.Error(absl::StrCat("its sizes do not add up to ", shape[axis]));
+  }
+  return Infer(node, std::move(outputs));
+}
+
+MadeKernel MakeSplit(const KernelRequest& request) {
+  const NodeView& node = request.node;
+  RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 0),
+                                                      node.shape(0).size()));
+  Pieces pieces = Cut(request.outputs, axis);
+  return MakeKernel([pieces = std::move(pieces)](Inputs inputs, Outputs outputs,
+                                                 std::byte*) {
+    size_t at = 0;
+    for (size_t i = 0; i < pieces.bytes.size(); ++i) {
+      const size_t size = pieces.bytes[i];
+      for (int64_t row = 0;
+           row < pieces.rows && size > 0 && outputs[i] != nullptr; ++row) {
+        std::memcpy(outputs[i] + static_cast<size_t>(row) * size,
+                    inputs[0] + at + static_cast<size_t>(row) * pieces.total,
+                    size);
+      }
+      at += size;
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterConcat(OperatorTable& table) {
+  table.Add({.type = "Concat",
+             .placement = PlacementRule::kElementwise,
+             .infer = InferConcat,
+             .make = MakeConcat,
+             .may_block = MayBlockConcat});
+  table.Add({.type = "Split", .infer = InferSplit, .make = MakeSplit});
+}
+
+}  // namespace rknnd::soft

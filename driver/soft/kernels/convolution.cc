@@ -1,0 +1,304 @@
+// Conv in one to three dimensions, with groups, dilations and whatever fusion
+// put behind it, on oneDNN. Weights known while loading are packed once into
+// the layout the primitive likes best.
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/epilogue.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+#include "driver/soft/kernels/onednn.h"
+#include "driver/soft/kernels/window.h"
+
+namespace rknnd::soft {
+namespace {
+
+using Primitive = dnnl::convolution_forward;
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+constexpr auto kFloat = dnnl::memory::data_type::f32;
+
+struct Params {
+  Window window;
+  int64_t groups = 1;
+  Shape output;
+};
+
+absl::StatusOr<Params> Parse(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 3}));
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    RKNND_RETURN_IF_ERROR(CheckFloat(node, i));
+  }
+  const Shape& input = node.shape(0);
+  const Shape& weights = node.shape(1);
+  if (input.size() < 3 || weights.size() != input.size()) {
+    return node.Error(absl::StrCat("input ", ShapeText(input), ", weights ",
+                                   ShapeText(weights)));
+  }
+  Params params;
+  params.groups = node.Int("group", 1);
+  const int64_t channels = input[1];
+  if (params.groups < 1 || channels % params.groups != 0 ||
+      weights[1] != channels / params.groups || weights[1] < 1 ||
+      weights[0] < 1 || weights[0] % params.groups != 0) {
+    return node.Error(absl::StrCat("group ", params.groups,
+                                   " does not fit input ", ShapeText(input),
+                                   " and weights ", ShapeText(weights)));
+  }
+  if (node.has_input(2) && node.shape(2) != Shape{weights[0]}) {
+    return node.Error(absl::StrCat("bias ", ShapeText(node.shape(2)), ", ",
+                                   weights[0], " output channels"));
+  }
+  RKNND_ASSIGN_OR_RETURN(
+      params.window, ParseWindow(node, input, std::span(weights).subspan(2)));
+  params.output = {input[0], weights[0]};
+  params.output.insert(params.output.end(), params.window.output.begin(),
+                       params.window.output.end());
+  return params;
+}
+
+Inference InferConv(const NodeView& node) {
+  RKNND_ASSIGN_OR_RETURN(const Params params, Parse(node));
+  return InferOne(node, DataType::kFloat32, params.output);
+}
+
+// oneDNN's kernels take blocked channels of one group, of depthwise
+// convolutions, and of groups made of whole blocks. The first convolution of a
+// network (up to three channels) reads dense pictures.
+bool MayBlock(const NodeView& node, size_t i, int block) {
+  const Shape& input = node.shape(0);
+  const Shape& weights = node.shape(1);
+  const int64_t groups = node.Int("group", 1);
+  if (input.size() < 3 || input.size() > 5 || groups < 1 || input[1] < 1) {
+    return false;
+  }
+  const bool is_output = i >= node.input_count();
+  if (i != 0 && !is_output) return false;
+  const int64_t inputs = input[1];
+  const int64_t outputs = weights[0];
+  if (groups == 1) return is_output || inputs > 3;
+  if (groups == inputs && groups == outputs) return true;
+  return (inputs / groups) % block == 0 && (outputs / groups) % block == 0;
+}
+
+bool IsSlow(const Primitive::primitive_desc& primitive) {
+  return std::string_view(primitive.impl_info_str()).substr(0, 3) == "ref";
+}
+
+class Convolution final : public Kernel {
+ public:
+  Convolution(const KernelRequest& request, Params params)
+      : params_(std::move(params)), step_(request) {}
+
+  // Throws dnnl::error and std::bad_alloc.
+  absl::Status Make(const KernelRequest& request);
+
+  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  [[nodiscard]] bool reads_constant(size_t i) const override {
+    return !(i == 1 && weights_ != nullptr) && !(i == 2 && bias_ != nullptr);
+  }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override;
+
+ private:
+  absl::StatusOr<Primitive::primitive_desc> Choose(
+      const KernelRequest& request) const;
+  absl::Status Pack(const KernelRequest& request,
+                    const dnnl::memory::desc& wanted);
+  size_t Take(size_t bytes);
+
+  Params params_;
+  EpilogueStep step_;
+  bool has_bias_ = false;
+  dnnl::primitive_attr attributes_;
+  dnnl::memory::desc weights_desc_;
+  std::byte* weights_ = nullptr;  // packed; null: given with each run
+  std::byte* bias_ = nullptr;
+  std::optional<DnnlCall> call_, reorder_input_, reorder_output_, reorder_add_;
+  size_t scratch_ = 0, input_at_ = 0, output_at_ = 0, output_bytes_ = 0;
+};
+
+size_t Convolution::Take(size_t bytes) {
+  constexpr size_t kAlignment = 64;
+  const size_t at = scratch_;
+  scratch_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return at;
+}
+
+// The placements the plan chose, where oneDNN has a quick kernel for them;
+// otherwise others, with a reorder of our own on each side.
+absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
+    const KernelRequest& request) const {
+  const TensorSpec& input = request.inputs[0];
+  const TensorSpec& output = request.outputs[0];
+  const Window& window = params_.window;
+  const auto from = [](const Shape& shape) {
+    return Dims(shape.begin(), shape.end());
+  };
+  Dims dilations = from(window.dilations);
+  for (auto& dilation : dilations) --dilation;
+  const dnnl::memory::desc bias =
+      has_bias_ ? dnnl::memory::desc({output.shape[1]}, kFloat, Tag::a)
+                : dnnl::memory::desc();
+  const bool packed = request.node.constant(1) != nullptr;
+  const dnnl::memory::desc weights =
+      packed ? dnnl::memory::desc(weights_desc_.dims(), kFloat, Tag::any)
+             : weights_desc_;
+  const auto make = [&](const dnnl::memory::desc& source,
+                        const dnnl::memory::desc& target) {
+    return Primitive::primitive_desc(
+        Primitive::desc(dnnl::prop_kind::forward_inference,
+                        dnnl::algorithm::convolution_direct, source, weights,
+                        bias, target, from(window.strides), dilations,
+                        from(window.pads_begin), from(window.pads_end)),
+        attributes_, CpuEngine(), /*allow_empty=*/true);
+  };
+  auto best = make(Describe(input), Describe(output));
+  if (best && !IsSlow(best)) return best;
+  const dnnl::memory::desc any_input(from(input.shape), kFloat, Tag::any);
+  const dnnl::memory::desc any_output(from(output.shape), kFloat, Tag::any);
+  auto other = make(any_input, any_output);
+  if (other && (!best || !IsSlow(other))) best = std::move(other);
+  if (!best) return request.node.Error("oneDNN has no kernel for it");
+  return best;
+}
+
+absl::Status Convolution::Pack(const KernelRequest& request,
+                               const dnnl::memory::desc& wanted) {
+  const Constant* weights = request.node.constant(1);
+  if (weights != nullptr) {
+    RKNND_ASSIGN_OR_RETURN(weights_,
+                           request.weights.Reserve(wanted.get_size()));
+    ReorderNow(weights_desc_, weights->data.data(), wanted, weights_);
+  }
+  const Constant* bias = has_bias_ ? request.node.constant(2) : nullptr;
+  if (bias != nullptr) {
+    RKNND_ASSIGN_OR_RETURN(bias_, request.weights.Reserve(bias->data.size()));
+    std::memcpy(bias_, bias->data.data(), bias->data.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Convolution::Make(const KernelRequest& request) {
+  const Shape& weights = request.inputs[1].shape;
+  Dims weights_dims(weights.begin(), weights.end());
+  if (params_.groups > 1) {
+    weights_dims[0] /= params_.groups;
+    weights_dims.insert(weights_dims.begin(), params_.groups);
+  }
+  weights_desc_ = DescribeDense(weights_dims);
+  has_bias_ = request.node.has_input(2);
+  dnnl::post_ops post_ops;
+  if (step_.adds()) post_ops.append_sum(1.0F);
+  step_.MoveActivationTo(post_ops);
+  attributes_.set_post_ops(post_ops);
+  attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+
+  RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
+                         Choose(request));
+  RKNND_RETURN_IF_ERROR(Pack(request, chosen.weights_desc()));
+  const dnnl::memory::desc input = Describe(request.inputs[0]);
+  const dnnl::memory::desc output = Describe(request.outputs[0]);
+  output_bytes_ = output.get_size();
+
+  Take(chosen.scratchpad_desc().get_size());
+  if (input != chosen.src_desc()) {
+    input_at_ = Take(chosen.src_desc().get_size());
+    reorder_input_.emplace(
+        dnnl::reorder(dnnl::reorder::primitive_desc(
+            CpuEngine(), input, CpuEngine(), chosen.src_desc())),
+        std::vector<DnnlArgument>{{DNNL_ARG_FROM, input},
+                                  {DNNL_ARG_TO, chosen.src_desc()}});
+  }
+  if (output != chosen.dst_desc()) {
+    output_at_ = Take(chosen.dst_desc().get_size());
+    reorder_output_.emplace(
+        dnnl::reorder(dnnl::reorder::primitive_desc(
+            CpuEngine(), chosen.dst_desc(), CpuEngine(), output)),
+        std::vector<DnnlArgument>{{DNNL_ARG_FROM, chosen.dst_desc()},
+                                  {DNNL_ARG_TO, output}});
+    if (step_.adds()) {
+      reorder_add_.emplace(
+          dnnl::reorder(dnnl::reorder::primitive_desc(
+              CpuEngine(), output, CpuEngine(), chosen.dst_desc())),
+          std::vector<DnnlArgument>{{DNNL_ARG_FROM, output},
+                                    {DNNL_ARG_TO, chosen.dst_desc()}});
+    }
+  }
+  std::vector<DnnlArgument> arguments = {
+      {DNNL_ARG_SRC, chosen.src_desc()},
+      {DNNL_ARG_DST, chosen.dst_desc()},
+      {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()},
+      {DNNL_ARG_WEIGHTS, chosen.weights_desc(), weights_}};
+  if (has_bias_) {
+    arguments.push_back({DNNL_ARG_BIAS, chosen.bias_desc(), bias_});
+  }
+  call_.emplace(Primitive(chosen), arguments);
+  return absl::OkStatus();
+}
+
+absl::Status Convolution::Run(Inputs inputs, Outputs outputs,
+                              std::byte* scratch) const {
+  auto* source = const_cast<std::byte*>(inputs[0]);
+  std::byte* target = outputs[0];
+  if (reorder_input_.has_value()) {
+    void* const data[] = {source, scratch + input_at_};
+    RKNND_RETURN_IF_ERROR(reorder_input_->Run(data));
+    source = scratch + input_at_;
+  }
+  if (reorder_output_.has_value()) {
+    target = scratch + output_at_;
+    if (step_.adds()) {
+      void* const data[] = {const_cast<std::byte*>(inputs[step_.add_index()]),
+                            target};
+      RKNND_RETURN_IF_ERROR(reorder_add_->Run(data));
+    }
+  } else if (step_.adds() && inputs[step_.add_index()] != target) {
+    std::memcpy(target, inputs[step_.add_index()], output_bytes_);
+  }
+  std::array<void*, 5> data = {source, target, scratch};
+  size_t count = 3;
+  if (weights_ == nullptr) data[count++] = const_cast<std::byte*>(inputs[1]);
+  if (has_bias_ && bias_ == nullptr) {
+    data[count++] = const_cast<std::byte*>(inputs[2]);
+  }
+  RKNND_RETURN_IF_ERROR(call_->Run(std::span(data.data(), count)));
+  if (reorder_output_.has_value()) {
+    void* const moved[] = {target, outputs[0]};
+    RKNND_RETURN_IF_ERROR(reorder_output_->Run(moved));
+  }
+  step_.Activate(As<float>(outputs[0]));
+  return absl::OkStatus();
+}
+
+MadeKernel MakeConv(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(Params params, Parse(request.node));
+  RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
+  if (request.outputs[0].elements() == 0) {
+    return MakeKernel([](Inputs, Outputs, std::byte*) {});
+  }
+  auto kernel = std::make_unique<Convolution>(request, std::move(params));
+  RKNND_RETURN_IF_ERROR(
+      GuardDnnl(request.node, [&] { return kernel->Make(request); }));
+  return kernel;
+}
+
+}  // namespace
+
+void RegisterConvolution(OperatorTable& table) {
+  table.Add({.type = "Conv",
+             .placement = PlacementRule::kChannelwise,
+             .infer = InferConv,
+             .make = MakeConv,
+             .may_block = MayBlock,
+             .takes_activation = true,
+             .takes_add = true});
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,404 @@
+// Operators of two inputs that treat each pair of elements alike: arithmetic,
+// comparisons, logic, PRelu. Integers wrap; division by zero gives zero.
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/broadcast.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/epilogue.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a + b;
+    } else {
+      return static_cast<T>(static_cast<uint64_t>(a) +
+                            static_cast<uint64_t>(b));
+    }
+  }
+};
+
+struct Sub {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a - b;
+    } else {
+      return static_cast<T>(static_cast<uint64_t>(a) -
+                            static_cast<uint64_t>(b));
+    }
+  }
+};
+
+struct Mul {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a * b;
+    } else {
+      return static_cast<T>(static_cast<uint64_t>(a) *
+                            static_cast<uint64_t>(b));
+    }
+  }
+};
+
+struct Div {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a / b;
+    } else {
+      if (b == 0) return T{};
+      if constexpr (std::is_signed_v<T>) {
+        if (b == -1) return Sub()(T{}, a);  // the one quotient that overflows
+      }
+      return static_cast<T>(a / b);
+    }
+  }
+};
+
+// Sign of the divisor (Python's %); with fmod=1 that of the dividend (C's).
+template <bool kLikeC>
+struct Mod {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T rest = std::fmod(a, b);
+      return kLikeC || rest == 0 || (rest < 0) == (b < 0) ? rest : rest + b;
+    } else {
+      if (b == 0) return T{};
+      if constexpr (std::is_signed_v<T>) {
+        if (b == -1) return T{};
+      }
+      const T rest = static_cast<T>(a % b);
+      if (kLikeC || rest == 0 || (rest < 0) == (b < 0)) return rest;
+      return static_cast<T>(rest + b);
+    }
+  }
+};
+
+// A whole power of an integer wraps as multiplication does.
+struct Pow {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::pow(a, b);
+    } else {
+      if (b < 0) return a == 1 ? T{1} : T{};
+      uint64_t result = 1;
+      auto base = static_cast<uint64_t>(a);
+      for (auto rest = static_cast<uint64_t>(b); rest > 0; rest >>= 1) {
+        if ((rest & 1) != 0) result *= base;
+        base *= base;
+      }
+      return static_cast<T>(result);
+    }
+  }
+};
+
+Inference InferArithmetic(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
+  if (node.type(0) == DataType::kBool) return CheckFloat(node, 0);
+  RKNND_ASSIGN_OR_RETURN(const OperandShapes shapes, BroadcastOperands(node));
+  return InferOne(node, node.type(0), shapes.output);
+}
+
+// The epilogue belongs to floats; fusion puts nothing behind integers.
+absl::Status CheckEpilogue(const KernelRequest& request) {
+  RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
+  if (request.outputs[0].type != DataType::kFloat32 &&
+      request.node.node().epilogue.activation != Activation::kNone) {
+    return request.node.Error("has an activation behind integers");
+  }
+  return absl::OkStatus();
+}
+
+template <class F>
+MadeKernel MakeArithmetic(const KernelRequest& request) {
+  RKNND_RETURN_IF_ERROR(CheckEpilogue(request));
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  const TensorSpec& spec = request.outputs[0];
+  if (spec.type == DataType::kFloat32) {
+    EpilogueStep step(request);
+    return MakeKernel([loop = std::move(loop), step, spec](
+                          Inputs inputs, Outputs outputs, std::byte*) {
+      auto* out = As<float>(outputs[0]);
+      RunBinary(loop, As<float>(inputs[0]), As<float>(inputs[1]), out, F());
+      step.Activate(out);
+      ClearPadding(spec, out);
+    });
+  }
+  return VisitType(
+      spec.type, [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeKernel([loop = std::move(loop)](
+                              Inputs inputs, Outputs outputs, std::byte*) {
+          RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]), As<T>(outputs[0]),
+                    F());
+        });
+      });
+}
+
+MadeKernel MakeMod(const KernelRequest& request) {
+  if (request.node.Int("fmod", 0) != 0) {
+    return MakeArithmetic<Mod<true>>(request);
+  }
+  return MakeArithmetic<Mod<false>>(request);
+}
+
+// Exponents may be of another type than their bases.
+Inference InferPow(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  for (size_t i = 0; i < 2; ++i) {
+    if (node.type(i) == DataType::kBool) return CheckFloat(node, i);
+  }
+  RKNND_ASSIGN_OR_RETURN(const OperandShapes shapes, BroadcastOperands(node));
+  return InferOne(node, node.type(0), shapes.output);
+}
+
+MadeKernel MakePow(const KernelRequest& request) {
+  const DataType base = request.inputs[0].type;
+  const DataType exponent = request.inputs[1].type;
+  // Squares and roots are what networks use.
+  const float* known = ConstantFloats(request.node, 1);
+  if (base == DataType::kFloat32 && known != nullptr &&
+      request.inputs[1].elements() == 1 &&
+      request.node.node().epilogue.activation == Activation::kNone &&
+      (*known == 2.0F || *known == 0.5F)) {
+    const TensorSpec& spec = request.outputs[0];
+    const int64_t count = PhysicalElements(spec);
+    const bool square = *known == 2.0F;
+    return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+      const auto* in = As<float>(inputs[0]);
+      auto* out = As<float>(outputs[0]);
+      if (square) {
+        for (int64_t i = 0; i < count; ++i) out[i] = in[i] * in[i];
+      } else {
+        for (int64_t i = 0; i < count; ++i) out[i] = std::sqrt(in[i]);
+      }
+    });
+  }
+  if (base == exponent) return MakeArithmetic<Pow>(request);
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  return VisitType(base, [&]<class T>(std::type_identity<T>) -> MadeKernel {
+    return VisitType(
+        exponent, [&]<class E>(std::type_identity<E>) -> MadeKernel {
+          return MakeKernel([loop](Inputs inputs, Outputs outputs, std::byte*) {
+            const T* a = As<T>(inputs[0]);
+            const E* b = As<E>(inputs[1]);
+            T* out = As<T>(outputs[0]);
+            const auto& step = loop.inner_strides();
+            loop.Run([&](const auto& at, int64_t n) {
+              for (int64_t i = 0; i < n; ++i) {
+                const double power =
+                    std::pow(static_cast<double>(a[at[0] + i * step[0]]),
+                             static_cast<double>(b[at[1] + i * step[1]]));
+                T& to = out[at[2] + i * step[2]];
+                if constexpr (std::is_floating_point_v<T>) {
+                  to = static_cast<T>(power);
+                } else {
+                  // Halved: the upper bound of a 64-bit type is no double.
+                  constexpr auto kHigh = static_cast<double>(
+                      std::numeric_limits<T>::max() / 2 + 1);
+                  const bool fits = power > -2.0 * kHigh &&
+                                    power < 2.0 * kHigh &&
+                                    (std::is_signed_v<T> || power >= 0.0);
+                  to = fits ? static_cast<T>(power) : T{};
+                }
+              }
+            });
+          });
+        });
+  });
+}
+
+struct Equal {
+  template <class T>
+  uint8_t operator()(T a, T b) const {
+    return a == b ? 1 : 0;
+  }
+};
+struct Less {
+  template <class T>
+  uint8_t operator()(T a, T b) const {
+    return a < b ? 1 : 0;
+  }
+};
+struct LessOrEqual {
+  template <class T>
+  uint8_t operator()(T a, T b) const {
+    return a <= b ? 1 : 0;
+  }
+};
+struct Greater {
+  template <class T>
+  uint8_t operator()(T a, T b) const {
+    return a > b ? 1 : 0;
+  }
+};
+struct GreaterOrEqual {
+  template <class T>
+  uint8_t operator()(T a, T b) const {
+    return a >= b ? 1 : 0;
+  }
+};
+// Booleans: any byte but 0 is true.
+struct EqualBool {
+  uint8_t operator()(uint8_t a, uint8_t b) const {
+    return (a != 0) == (b != 0) ? 1 : 0;
+  }
+};
+struct And {
+  uint8_t operator()(uint8_t a, uint8_t b) const {
+    return a != 0 && b != 0 ? 1 : 0;
+  }
+};
+struct Or {
+  uint8_t operator()(uint8_t a, uint8_t b) const {
+    return a != 0 || b != 0 ? 1 : 0;
+  }
+};
+struct Xor {
+  uint8_t operator()(uint8_t a, uint8_t b) const {
+    return (a != 0) != (b != 0) ? 1 : 0;
+  }
+};
+
+Inference InferComparison(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
+  RKNND_ASSIGN_OR_RETURN(const OperandShapes shapes, BroadcastOperands(node));
+  return InferOne(node, DataType::kBool, shapes.output);
+}
+
+template <class F>
+MadeKernel MakeComparison(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  return VisitType(
+      request.inputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeKernel([loop = std::move(loop)](
+                              Inputs inputs, Outputs outputs, std::byte*) {
+          RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]),
+                    As<uint8_t>(outputs[0]), F());
+        });
+      });
+}
+
+template <class F>
+MadeKernel MakeLogic(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  return MakeKernel(
+      [loop = std::move(loop)](Inputs inputs, Outputs outputs, std::byte*) {
+        RunBinary(loop, As<uint8_t>(inputs[0]), As<uint8_t>(inputs[1]),
+                  As<uint8_t>(outputs[0]), F());
+      });
+}
+
+MadeKernel MakeEqual(const KernelRequest& request) {
+  if (request.inputs[0].type == DataType::kBool) {
+    return MakeLogic<EqualBool>(request);
+  }
+  return MakeComparison<Equal>(request);
+}
+
+Inference InferLogic(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  RKNND_RETURN_IF_ERROR(CheckType(node, 0, {DataType::kBool}));
+  return InferComparison(node);
+}
+
+// One slope for each channel (a vector, before opset 7) or a tensor that
+// broadcasts to the input.
+absl::StatusOr<Shape> SlopeShape(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
+  const Shape& input = node.shape(0);
+  Shape slope = node.shape(1);
+  if (node.node().opset < 7 && slope.size() == 1 && slope[0] != 1 &&
+      input.size() >= 2 && slope[0] == input[1]) {
+    slope.resize(input.size() - 1, 1);
+  }
+  RKNND_ASSIGN_OR_RETURN(const Shape output,
+                         BroadcastShape(node, input, slope));
+  if (output != input) {
+    return node.Error(absl::StrCat("slope ", ShapeText(node.shape(1)),
+                                   " does not fit input ", ShapeText(input)));
+  }
+  return slope;
+}
+
+Inference InferPRelu(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(SlopeShape(node).status());
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+MadeKernel MakePRelu(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(const Shape slope, SlopeShape(request.node));
+  const Shape& to = request.outputs[0].shape;
+  const Shape strides = DenseStrides(to);
+  const StridedLoop<3> loop(to,
+                            {strides, BroadcastStrides(slope, to), strides});
+  return MakeKernel([loop](Inputs inputs, Outputs outputs, std::byte*) {
+    RunBinary(loop, As<float>(inputs[0]), As<float>(inputs[1]),
+              As<float>(outputs[0]),
+              [](float x, float a) { return x < 0.0F ? x * a : x; });
+  });
+}
+
+struct Row {
+  const char* type;
+  absl::StatusOr<std::unique_ptr<Kernel>> (*make)(const KernelRequest&);
+};
+
+}  // namespace
+
+void RegisterBinary(OperatorTable& table) {
+  const Row arithmetic[] = {{"Add", MakeArithmetic<Add>},
+                            {"Sub", MakeArithmetic<Sub>},
+                            {"Mul", MakeArithmetic<Mul>},
+                            {"Div", MakeArithmetic<Div>}};
+  for (const Row& row : arithmetic) {
+    table.Add({.type = row.type,
+               .placement = PlacementRule::kElementwise,
+               .infer = InferArithmetic,
+               .make = row.make,
+               .may_block = MayBlockBroadcast,
+               .takes_activation = true});
+  }
+  table.Add({.type = "Mod", .infer = InferArithmetic, .make = MakeMod});
+  table.Add({.type = "Pow",
+             .placement = PlacementRule::kElementwise,
+             .infer = InferPow,
+             .make = MakePow,
+             .may_block = MayBlockBroadcast});
+  const Row comparisons[] = {
+      {"Equal", MakeEqual},
+      {"Less", MakeComparison<Less>},
+      {"LessOrEqual", MakeComparison<LessOrEqual>},
+      {"Greater", MakeComparison<Greater>},
+      {"GreaterOrEqual", MakeComparison<GreaterOrEqual>},
+  };
+  for (const Row& row : comparisons) {
+    table.Add({.type = row.type, .infer = InferComparison, .make = row.make});
+  }
+  const Row logic[] = {
+      {"And", MakeLogic<And>}, {"Or", MakeLogic<Or>}, {"Xor", MakeLogic<Xor>}};
+  for (const Row& row : logic) {
+    table.Add({.type = row.type, .infer = InferLogic, .make = row.make});
+  }
+  table.Add({.type = "PRelu", .infer = InferPRelu, .make = MakePRelu});
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,179 @@
+// Elementwise operators, pooling and normalisation: the same answers blocked
+// and dense, with the padding of blocked tensors left zero.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/testing/one_node.h"
+
+namespace rknnd::soft {
+namespace {
+
+using testing::Noise;
+using testing::OneNode;
+
+const Shape kShape = {2, 19, 5, 4};
+constexpr int64_t kCount = 2 * 19 * 5 * 4;
+const Shape kPerChannel = {1, 19, 1, 1};
+
+struct Case {
+  const char* name;
+  std::function<OneNode()> make;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class PlacementTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PlacementTest, BlockedEqualsDense) {
+  const auto dense = GetParam().make().Run(1);
+  ASSERT_TRUE(dense.ok()) << dense.status();
+  for (const int block : {8, 16}) {
+    OneNode node = GetParam().make();
+    const auto blocked = node.Run(block);
+    ASSERT_TRUE(blocked.ok()) << blocked.status();
+    EXPECT_TRUE(node.was_blocked());
+    EXPECT_TRUE(node.padding_is_zero()) << "block " << block;
+    ASSERT_EQ(blocked->size(), dense->size());
+    for (size_t i = 0; i < dense->size(); ++i) {
+      ASSERT_NEAR((*blocked)[i], (*dense)[i], 1e-5) << "element " << i;
+    }
+  }
+}
+
+OneNode Unary(const char* type) {
+  return OneNode(type).Values(kShape, Noise(kCount));
+}
+OneNode Binary(const char* type, const Shape& other, int64_t count) {
+  return OneNode(type)
+      .Values(kShape, Noise(kCount))
+      .Values(other, Noise(count, 7));
+}
+OneNode Pool(const char* type) {
+  return Unary(type)
+      .With("kernel_shape", std::vector<int64_t>{3, 2})
+      .With("strides", std::vector<int64_t>{2, 1})
+      .With("pads", std::vector<int64_t>{1, 0, 1, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operators, PlacementTest,
+    ::testing::Values(
+        Case{"Relu", [] { return Unary("Relu"); }},
+        Case{"Sigmoid", [] { return Unary("Sigmoid"); }},
+        Case{"Exp", [] { return Unary("Exp"); }},
+        Case{"Cos", [] { return Unary("Cos"); }},
+        Case{"Clip",
+             [] {
+               return Unary("Clip").Floats({}, {0.25F}).Floats({}, {0.5F});
+             }},
+        Case{"Add", [] { return Binary("Add", kShape, kCount); }},
+        Case{"AddNumber", [] { return Binary("Add", {}, 1); }},
+        Case{"MulChannel", [] { return Binary("Mul", kPerChannel, 19); }},
+        Case{"DivChannel", [] { return Binary("Div", kPerChannel, 19); }},
+        Case{"MaxNumber", [] { return Binary("Max", {1}, 1); }},
+        Case{"SquareRoot", [] { return Unary("Pow").Floats({}, {2.0F}); }},
+        Case{"MaxPool", [] { return Pool("MaxPool"); }},
+        Case{"AveragePool", [] { return Pool("AveragePool"); }},
+        Case{"DilatedMaxPool",
+             [] {
+               return Pool("MaxPool").With("dilations",
+                                           std::vector<int64_t>{2, 1});
+             }},
+        Case{"PaddedAverage",
+             [] {
+               return Pool("AveragePool")
+                   .With("count_include_pad", int64_t{1})
+                   .With("ceil_mode", int64_t{1});
+             }},
+        Case{"GlobalAveragePool", [] { return Unary("GlobalAveragePool"); }},
+        Case{"GlobalMaxPool", [] { return Unary("GlobalMaxPool"); }},
+        Case{"Identity", [] { return Unary("Identity"); }},
+        Case{"BatchNormalization",
+             [] {
+               return Unary("BatchNormalization")
+                   .Floats({19}, Noise(19, 2))
+                   .Floats({19}, Noise(19, 3))
+                   .Floats({19}, Noise(19, 4))
+                   .Floats({19}, std::vector<float>(19, 0.5F))
+                   .Then(Activation::kSigmoid);
+             }},
+        Case{"Nearest",
+             [] {
+               return Unary("Resize").NoInput().Floats({4}, {1, 1, 2, 2});
+             }},
+        Case{"Linear",
+             [] {
+               return Unary("Resize")
+                   .NoInput()
+                   .NoInput()
+                   .Ints({4}, {2, 19, 9, 3})
+                   .With("mode", std::string("linear"));
+             }}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ElementwiseTest, ConcatOfWholeBlocksIsBlocked) {
+  OneNode node("Concat");
+  node.Values({1, 32, 3, 3}, Noise(288, 1))
+      .Values({1, 5, 3, 3}, Noise(45, 2))
+      .With("axis", int64_t{1});
+  const auto blocked = node.Run(16);
+  ASSERT_TRUE(blocked.ok()) << blocked.status();
+  EXPECT_TRUE(node.was_blocked());
+  const auto dense = node.Run(1);
+  ASSERT_TRUE(dense.ok());
+  EXPECT_EQ(*blocked, *dense);
+}
+
+TEST(ElementwiseTest, ConcatInTheMiddleOfABlockStaysDense) {
+  OneNode node("Concat");
+  node.Values({1, 5, 3, 3}, Noise(45, 1))
+      .Values({1, 32, 3, 3}, Noise(288, 2))
+      .With("axis", int64_t{1});
+  ASSERT_TRUE(node.Run(16).ok());
+  EXPECT_FALSE(node.was_blocked());
+}
+
+// The vectorised functions over their whole range.
+TEST(ActivationTest, VectorisedFunctionsAreExact) {
+  std::vector<float> x;
+  for (float v = -100.0F; v <= 100.0F; v += 0.0371F) x.push_back(v);
+  std::vector<float> y(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  const auto check = [&](FloatLoop loop, double (*want)(double)) {
+    loop(x.data(), y.data(), n, 0.0F, 0.0F);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double w = want(double{x[i]});
+      if (std::fabs(w) > std::numeric_limits<float>::max()) {
+        EXPECT_TRUE(std::isinf(y[i])) << x[i];
+      } else {
+        EXPECT_NEAR(y[i], w, 1e-6 * std::fabs(w) + 1e-37) << x[i];
+      }
+    }
+  };
+  check(ExpLoop(), [](double v) { return std::exp(v); });
+  check(LoopOf(Activation::kTanh), [](double v) { return std::tanh(v); });
+  // Far below zero the sigmoid is as small as a float gets.
+  for (float& v : x) v = std::fmax(v, -80.0F);
+  check(LoopOf(Activation::kSigmoid),
+        [](double v) { return 1.0 / (1.0 + std::exp(-v)); });
+  check(LoopOf(Activation::kSwish),
+        [](double v) { return v / (1.0 + std::exp(-v)); });
+}
+
+TEST(ActivationTest, NotANumberStaysOne) {
+  const float x = std::numeric_limits<float>::quiet_NaN();
+  for (const Activation activation : {Activation::kRelu, Activation::kSigmoid,
+                                      Activation::kTanh, Activation::kSwish}) {
+    float y = 0.0F;
+    LoopOf(activation)(&x, &y, 1, 0.0F, 0.0F);
+    EXPECT_TRUE(std::isnan(y)) << static_cast<int>(activation);
+  }
+}
+
+}  // namespace
+}  // namespace rknnd::soft

@@ -1,0 +1,330 @@
+// Operators of one input that treat each element alike: the activations,
+// mathematics, Not, Clip.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+
+namespace rknnd::soft {
+namespace {
+
+Inference InferFloat(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+Inference InferNumber(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  if (node.type(0) == DataType::kBool) return CheckFloat(node, 0);
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+Inference InferNot(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  RKNND_RETURN_IF_ERROR(CheckType(node, 0, {DataType::kBool}));
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+bool AnyBlock(const NodeView& node, size_t i, int) {
+  return (i == 0 || i >= node.input_count()) && IsBlockable(node, 0);
+}
+
+// A loop of activation.h over the whole tensor.
+MadeKernel MakeLoop(const KernelRequest& request, FloatLoop loop, float alpha,
+                    float beta, bool keeps_zero) {
+  const TensorSpec& spec = request.outputs[0];
+  const int64_t count = PhysicalElements(spec);
+  if (keeps_zero || spec.placement.block == 1) {
+    return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+      loop(As<float>(inputs[0]), As<float>(outputs[0]), count, alpha, beta);
+    });
+  }
+  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+    loop(As<float>(inputs[0]), As<float>(outputs[0]), count, alpha, beta);
+    ClearPadding(spec, As<float>(outputs[0]));
+  });
+}
+
+MadeKernel MakeActivation(const KernelRequest& request, Activation activation,
+                          float alpha = 0.0F, float beta = 0.0F) {
+  return MakeLoop(request, LoopOf(activation), alpha, beta,
+                  KeepsZero(activation, alpha, beta));
+}
+
+// Any function of a float.
+template <class F>
+MadeKernel MakeFloat(const KernelRequest& request, F function) {
+  const TensorSpec& spec = request.outputs[0];
+  const int64_t count = PhysicalElements(spec);
+  const bool clear = spec.placement.block > 1;
+  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+    const auto* in = As<float>(inputs[0]);
+    auto* out = As<float>(outputs[0]);
+    for (int64_t i = 0; i < count; ++i) out[i] = function(in[i]);
+    if (clear) ClearPadding(spec, out);
+  });
+}
+
+// The same for every numeric type; `function` keeps zero.
+template <class F>
+MadeKernel MakeNumber(const KernelRequest& request, F function) {
+  const int64_t count = PhysicalElements(request.outputs[0]);
+  return VisitType(
+      request.outputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+          const T* in = As<T>(inputs[0]);
+          T* out = As<T>(outputs[0]);
+          for (int64_t i = 0; i < count; ++i) out[i] = function(in[i]);
+        });
+      });
+}
+
+MadeKernel MakeRelu(const KernelRequest& request) {
+  if (request.outputs[0].type == DataType::kFloat32) {
+    return MakeActivation(request, Activation::kRelu);
+  }
+  return MakeNumber(request, [](auto x) { return std::max(x, decltype(x){}); });
+}
+
+MadeKernel MakeAbs(const KernelRequest& request) {
+  return MakeNumber(request, [](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fabs(x);
+    } else if constexpr (std::is_signed_v<T>) {
+      using U = std::make_unsigned_t<T>;
+      return x < 0 ? static_cast<T>(U{0} - static_cast<U>(x)) : x;
+    } else {
+      return x;
+    }
+  });
+}
+
+MadeKernel MakeNeg(const KernelRequest& request) {
+  return MakeNumber(request, [](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>) {
+      return -x;
+    } else {
+      using U = std::make_unsigned_t<T>;
+      return static_cast<T>(U{0} - static_cast<U>(x));
+    }
+  });
+}
+
+MadeKernel MakeSign(const KernelRequest& request) {
+  return MakeNumber(request, [](auto x) {
+    using T = decltype(x);
+    return static_cast<T>((x > T{}) - (x < T{}));
+  });
+}
+
+MadeKernel MakeNot(const KernelRequest& request) {
+  return MakeNumber(request, [](auto x) {
+    using T = decltype(x);
+    return static_cast<T>(x == T{} ? 1 : 0);
+  });
+}
+
+// Bounds: attributes up to opset 10, optional inputs from then on, which may
+// be known only when a job runs.
+Inference InferClip(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 3}));
+  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
+  if (node.type(0) == DataType::kBool) return CheckFloat(node, 0);
+  for (size_t i = 1; i < node.input_count(); ++i) {
+    if (node.has_input(i) &&
+        ProductOf(node.shape(i), 0, node.shape(i).size()) != 1) {
+      return node.Error("a bound must be a single number");
+    }
+  }
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+bool MayBlockClip(const NodeView& node, size_t i, int block) {
+  // The padding must stay zero, which is only certain with known bounds.
+  for (size_t k = 1; k < node.input_count(); ++k) {
+    if (node.has_input(k) && node.constant(k) == nullptr) return false;
+  }
+  return AnyBlock(node, i, block);
+}
+
+MadeKernel MakeClip(const KernelRequest& request) {
+  const NodeView& node = request.node;
+  const int64_t count = PhysicalElements(request.outputs[0]);
+  const bool known = (!node.has_input(1) || node.constant(1) != nullptr) &&
+                     (!node.has_input(2) || node.constant(2) != nullptr);
+  if (request.outputs[0].type == DataType::kFloat32 && known) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const float* low = ConstantFloats(node, 1);
+    const float* high = ConstantFloats(node, 2);
+    return MakeActivation(
+        request, Activation::kClip,
+        low == nullptr ? node.Float("min", -kInfinity) : *low,
+        high == nullptr ? node.Float("max", kInfinity) : *high);
+  }
+  const bool has_low = node.has_input(1), has_high = node.has_input(2);
+  return VisitType(
+      request.outputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+          const T low =
+              has_low ? *As<T>(inputs[1]) : std::numeric_limits<T>::lowest();
+          const T high =
+              has_high ? *As<T>(inputs[2]) : std::numeric_limits<T>::max();
+          const T* in = As<T>(inputs[0]);
+          T* out = As<T>(outputs[0]);
+          for (int64_t i = 0; i < count; ++i) {
+            out[i] = std::min(std::max(in[i], low), high);
+          }
+        });
+      });
+}
+
+MadeKernel MakeElu(const KernelRequest& request) {
+  const float alpha = request.node.Float("alpha", 1.0F);
+  return MakeFloat(request, [alpha](float x) {
+    return x < 0.0F ? alpha * std::expm1(x) : x;
+  });
+}
+
+MadeKernel MakeCelu(const KernelRequest& request) {
+  const float alpha = request.node.Float("alpha", 1.0F);
+  return MakeFloat(request, [alpha](float x) {
+    return x < 0.0F ? alpha * std::expm1(x / alpha) : x;
+  });
+}
+
+MadeKernel MakeSelu(const KernelRequest& request) {
+  const float alpha = request.node.Float("alpha", 1.67326324F);
+  const float gamma = request.node.Float("gamma", 1.05070099F);
+  return MakeFloat(request, [=](float x) {
+    return gamma * (x < 0.0F ? alpha * std::expm1(x) : x);
+  });
+}
+
+MadeKernel MakeThresholdedRelu(const KernelRequest& request) {
+  const float alpha = request.node.Float("alpha", 1.0F);
+  return MakeFloat(request, [=](float x) { return x > alpha ? x : 0.0F; });
+}
+
+MadeKernel MakeSoftplus(const KernelRequest& request) {
+  return MakeFloat(request, [](float x) {
+    return std::max(x, 0.0F) + std::log1p(std::exp(-std::fabs(x)));
+  });
+}
+
+MadeKernel MakeMish(const KernelRequest& request) {
+  return MakeFloat(request, [](float x) {
+    const float softplus =
+        std::max(x, 0.0F) + std::log1p(std::exp(-std::fabs(x)));
+    return x * std::tanh(softplus);
+  });
+}
+
+template <float (*kFunction)(float)>
+MadeKernel MakeMath(const KernelRequest& request) {
+  return MakeFloat(request, [](float x) { return kFunction(x); });
+}
+
+float Softsign(float x) { return x / (1.0F + std::fabs(x)); }
+float Reciprocal(float x) { return 1.0F / x; }
+
+struct Row {
+  const char* type;
+  absl::StatusOr<std::unique_ptr<Kernel>> (*make)(const KernelRequest&);
+};
+
+}  // namespace
+
+void RegisterUnary(OperatorTable& table) {
+  const Row floats[] = {
+      {"Sigmoid",
+       [](const KernelRequest& r) {
+         return MakeActivation(r, Activation::kSigmoid);
+       }},
+      {"Tanh",
+       [](const KernelRequest& r) {
+         return MakeActivation(r, Activation::kTanh);
+       }},
+      {"LeakyRelu",
+       [](const KernelRequest& r) {
+         return MakeActivation(r, Activation::kLeakyRelu,
+                               r.node.Float("alpha", 0.01F));
+       }},
+      {"HardSigmoid",
+       [](const KernelRequest& r) {
+         return MakeActivation(r, Activation::kHardSigmoid,
+                               r.node.Float("alpha", 0.2F),
+                               r.node.Float("beta", 0.5F));
+       }},
+      {"HardSwish",
+       [](const KernelRequest& r) {
+         return MakeActivation(r, Activation::kHardSwish);
+       }},
+      {"Exp",
+       [](const KernelRequest& r) {
+         return MakeLoop(r, ExpLoop(), 0.0F, 0.0F, /*keeps_zero=*/false);
+       }},
+      {"Elu", MakeElu},
+      {"Celu", MakeCelu},
+      {"Selu", MakeSelu},
+      {"ThresholdedRelu", MakeThresholdedRelu},
+      {"Softplus", MakeSoftplus},
+      {"Mish", MakeMish},
+      {"Softsign", MakeMath<Softsign>},
+      {"Reciprocal", MakeMath<Reciprocal>},
+      {"Log", MakeMath<std::log>},
+      {"Sqrt", MakeMath<std::sqrt>},
+      {"Erf", MakeMath<std::erf>},
+      {"Floor", MakeMath<std::floor>},
+      {"Ceil", MakeMath<std::ceil>},
+      {"Round", MakeMath<std::nearbyint>},
+      {"Sin", MakeMath<std::sin>},
+      {"Cos", MakeMath<std::cos>},
+      {"Tan", MakeMath<std::tan>},
+      {"Asin", MakeMath<std::asin>},
+      {"Acos", MakeMath<std::acos>},
+      {"Atan", MakeMath<std::atan>},
+      {"Sinh", MakeMath<std::sinh>},
+      {"Cosh", MakeMath<std::cosh>},
+      {"Asinh", MakeMath<std::asinh>},
+      {"Acosh", MakeMath<std::acosh>},
+      {"Atanh", MakeMath<std::atanh>},
+  };
+  for (const Row& row : floats) {
+    table.Add({.type = row.type,
+               .placement = PlacementRule::kElementwise,
+               .infer = InferFloat,
+               .make = row.make,
+               .may_block = AnyBlock});
+  }
+  const Row numbers[] = {{"Relu", MakeRelu},
+                         {"Abs", MakeAbs},
+                         {"Neg", MakeNeg},
+                         {"Sign", MakeSign}};
+  for (const Row& row : numbers) {
+    table.Add({.type = row.type,
+               .placement = PlacementRule::kElementwise,
+               .infer = InferNumber,
+               .make = row.make,
+               .may_block = AnyBlock});
+  }
+  table.Add({.type = "Clip",
+             .placement = PlacementRule::kElementwise,
+             .infer = InferClip,
+             .make = MakeClip,
+             .may_block = MayBlockClip});
+  table.Add({.type = "Not", .infer = InferNot, .make = MakeNot});
+}
+
+}  // namespace rknnd::soft

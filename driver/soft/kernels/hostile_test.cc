@@ -1,0 +1,172 @@
+// Shape rules against what a broken or hostile model file may say: an error
+// that names operator and node, never a crash.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "driver/soft/kernels/testing/one_node.h"
+
+namespace rknnd::soft {
+namespace {
+
+using testing::Noise;
+using testing::OneNode;
+using IntList = std::vector<int64_t>;
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+
+OneNode Picture(const char* type, int opset = 13) {
+  return OneNode(type, opset).Values({1, 4, 6, 6}, Noise(144));
+}
+
+void ExpectRefused(const OneNode& node) {
+  const auto inferred = node.Infer();
+  ASSERT_FALSE(inferred.ok());
+  EXPECT_NE(inferred.status().message().find("'it'"), std::string::npos)
+      << inferred.status();
+}
+
+TEST(HostileTest, AxesOutOfRangeAreRefused) {
+  for (const int64_t axis : {kHuge, kLow, int64_t{4}, int64_t{-5}}) {
+    ExpectRefused(Picture("Softmax").With("axis", axis));
+    ExpectRefused(Picture("Concat").With("axis", axis));
+    ExpectRefused(Picture("Split").With("axis", axis));
+    ExpectRefused(Picture("ArgMax").With("axis", axis));
+    ExpectRefused(Picture("Gather").Ints({1}, {0}).With("axis", axis));
+    ExpectRefused(
+        Picture("LayerNormalization").Floats({6}, Noise(6)).With("axis", axis));
+    ExpectRefused(Picture("ReduceMax").With("axes", IntList{axis}));
+    ExpectRefused(Picture("Squeeze", 11).With("axes", IntList{axis}));
+    ExpectRefused(Picture("Transpose").With("perm", IntList{0, 1, 2, axis}));
+    ExpectRefused(
+        Picture("Slice").Ints({1}, {0}).Ints({1}, {1}).Ints({1}, {axis}));
+    ExpectRefused(Picture("CumSum").Ints({}, {axis}));
+  }
+  ExpectRefused(Picture("Flatten").With("axis", int64_t{5}));
+  ExpectRefused(Picture("Unsqueeze", 11).With("axes", IntList{9}));
+  ExpectRefused(Picture("Unsqueeze", 11).With("axes", IntList{0, 0}));
+}
+
+TEST(HostileTest, MissingInputsAreRefused) {
+  for (const char* type : {"Conv", "Add", "MatMul", "Gemm", "Gather", "Where",
+                           "BatchNormalization", "ConvTranspose", "Expand",
+                           "Tile", "OneHot", "Range", "PRelu", "Mod",
+                           "InstanceNormalization", "Equal", "Pow", "CumSum"}) {
+    ExpectRefused(Picture(type));
+    ExpectRefused(Picture(type).NoInput());
+  }
+  for (const char* type :
+       {"Relu", "Softmax", "Concat", "Max", "Reshape", "Slice", "Pad", "TopK",
+        "Shape", "MaxPool", "Clip", "Cast", "Squeeze", "Resize", "Dropout"}) {
+    ExpectRefused(OneNode(type));
+    ExpectRefused(OneNode(type).NoInput());
+  }
+}
+
+TEST(HostileTest, ShapesOfAnySizeAreRefused) {
+  for (const int64_t dim : {kHuge, kLow, int64_t{-2}, int64_t{1} << 40}) {
+    ExpectRefused(Picture("Reshape").Ints({2}, {dim, 1}));
+    ExpectRefused(OneNode("Expand").Values({1}, {0}).Ints({2}, {dim, dim}));
+    ExpectRefused(Picture("Tile").Ints({4}, {1, dim, dim, 1}));
+    ExpectRefused(OneNode("ConstantOfShape").Ints({2}, {dim, dim}));
+    ExpectRefused(
+        Picture("Resize").NoInput().NoInput().Ints({4}, {1, 4, dim, dim}));
+    if (dim != -2) {  // which cuts
+      ExpectRefused(Picture("Pad").Ints({8}, {0, 0, dim, 0, 0, 0, dim, dim}));
+    }
+    ExpectRefused(Picture("TopK").Ints({1}, {dim}));
+    ExpectRefused(Picture("DepthToSpace").With("blocksize", dim));
+    ExpectRefused(Picture("SpaceToDepth").With("blocksize", dim));
+    ExpectRefused(Picture("Split", 11)
+                      .With("split", IntList{dim})
+                      .With("axis", int64_t{1}));
+  }
+  ExpectRefused(Picture("Pad").Ints({8}, {0, 0, -4, 0, 0, 0, -4, 0}));
+  ExpectRefused(Picture("Reshape").Ints({2}, {-1, -1}));
+  ExpectRefused(Picture("Reshape").Ints({5}, {0, 0, 0, 0, 0}));
+  ExpectRefused(
+      Picture("Reshape").Ints({2}, {-1, 0}).With("allowzero", int64_t{1}));
+  ExpectRefused(
+      Picture("Slice").Ints({1}, {0}).Ints({1}, {4}).Ints({1}, {1}).Ints({1},
+                                                                         {0}));
+  ExpectRefused(OneNode("Range").Ints({}, {0}).Ints({}, {kHuge}).Ints({}, {1}));
+  ExpectRefused(OneNode("Range").Ints({}, {0}).Ints({}, {1}).Ints({}, {0}));
+}
+
+TEST(HostileTest, WindowsThatDoNotFitAreRefused) {
+  for (const char* type : {"MaxPool", "AveragePool"}) {
+    ExpectRefused(Picture(type));
+    ExpectRefused(Picture(type).With("kernel_shape", IntList{0, 1}));
+    ExpectRefused(Picture(type).With("kernel_shape", IntList{7, 7}));
+    ExpectRefused(Picture(type).With("kernel_shape", IntList{kHuge, 1}));
+    ExpectRefused(Picture(type)
+                      .With("kernel_shape", IntList{2, 2})
+                      .With("strides", IntList{0, 0}));
+    ExpectRefused(Picture(type)
+                      .With("kernel_shape", IntList{2, 2})
+                      .With("pads", IntList{-1, 0, 0, 0}));
+  }
+  ExpectRefused(Picture("LRN").With("size", int64_t{0}));
+  ExpectRefused(Picture("ConvTranspose")
+                    .Floats({4, 2, 3, 3}, Noise(72))
+                    .With("pads", IntList{9, 9, 9, 9}));
+  ExpectRefused(Picture("ConvTranspose")
+                    .Floats({4, 2, 3, 3}, Noise(72))
+                    .With("group", kHuge));
+}
+
+TEST(HostileTest, ShapesThatDoNotBroadcastAreRefused) {
+  for (const char* type : {"Add", "Max", "Less", "PRelu"}) {
+    ExpectRefused(Picture(type).Values({5}, Noise(5)));
+  }
+  ExpectRefused(
+      OneNode("MatMul").Values({2, 3}, Noise(6)).Values({2, 3}, Noise(6)));
+  ExpectRefused(Picture("BatchNormalization")
+                    .Floats({3}, Noise(3))
+                    .Floats({4}, Noise(4))
+                    .Floats({4}, Noise(4))
+                    .Floats({4}, Noise(4)));
+}
+
+TEST(HostileTest, AnIndexOutOfRangeFailsTheRun) {
+  const auto ran =
+      OneNode("Gather").Values({3}, {1, 2, 3}).Ints({2}, {0, 3}).Run();
+  EXPECT_FALSE(ran.ok());
+}
+
+TEST(HostileTest, ValuesKnownOnlyAtRunTimeAreAskedForByName) {
+  OneNode node = Picture("Reshape").Values({2}, {1, 144});
+  const auto inferred = node.Infer();
+  EXPECT_TRUE(absl::IsFailedPrecondition(inferred.status()))
+      << inferred.status();
+}
+
+TEST(EmptyTensorTest, OperatorsOfNothingMakeNothing) {
+  EXPECT_TRUE(OneNode("Relu").Values({0, 4}, {}).Run().ok());
+  EXPECT_TRUE(OneNode("Softmax").Values({0, 4}, {}).Run().ok());
+  EXPECT_TRUE(OneNode("Transpose").Values({0, 4}, {}).Run().ok());
+  EXPECT_TRUE(
+      OneNode("MatMul").Values({0, 4}, {}).Values({4, 2}, Noise(8)).Run().ok());
+  EXPECT_TRUE(OneNode("Conv")
+                  .Values({0, 4, 3, 3}, {})
+                  .Floats({2, 4, 1, 1}, Noise(8))
+                  .Run()
+                  .ok());
+  EXPECT_TRUE(
+      OneNode("Add").Values({0, 4}, {}).Values({4}, Noise(4)).Run().ok());
+}
+
+TEST(EmptyTensorTest, AProductOverNothingIsZero) {
+  const auto product =
+      OneNode("MatMul").Values({2, 0}, {}).Values({0, 3}, {}).Run();
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(*product, std::vector<float>(6, 0.0F));
+}
+
+}  // namespace
+}  // namespace rknnd::soft

@@ -1,0 +1,182 @@
+// How kernels walk tensors: strided loops over several operands at once, with
+// neighbouring axes merged so that the innermost run is as long as it can be.
+// Built while loading; Run allocates nothing and may be called by many threads.
+
+#ifndef DRIVER_SOFT_KERNELS_LOOPS_H_
+#define DRIVER_SOFT_KERNELS_LOOPS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/operator.h"
+
+namespace rknnd::soft {
+
+using Inputs = std::span<const std::byte* const>;
+using Outputs = std::span<std::byte* const>;
+
+// A kernel made of one callable: void(Inputs, Outputs, std::byte* scratch).
+template <class F>
+class FunctionKernel final : public Kernel {
+ public:
+  FunctionKernel(F function, size_t scratch)
+      : function_(std::move(function)), scratch_(scratch) {}
+  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
+    function_(inputs, outputs, scratch);
+    return absl::OkStatus();
+  }
+
+ private:
+  F function_;
+  size_t scratch_;
+};
+
+using MadeKernel = absl::StatusOr<std::unique_ptr<Kernel>>;
+
+template <class F>
+std::unique_ptr<Kernel> MakeKernel(F function, size_t scratch = 0) {
+  return std::make_unique<FunctionKernel<F>>(std::move(function), scratch);
+}
+
+template <class T>
+const T* As(const std::byte* data) {
+  return reinterpret_cast<const T*>(data);
+}
+template <class T>
+T* As(std::byte* data) {
+  return reinterpret_cast<T*>(data);
+}
+
+// Axes as they lie in memory: a blocked tensor is a dense one with one more
+// axis (N, C/b, H, W, b).
+Shape PhysicalShape(const TensorSpec& spec);
+// Elements of that, with padding.
+int64_t PhysicalElements(const TensorSpec& spec);
+// Sets the channels that only fill up the last block to zero: consumers rely
+// on it. Does nothing for dense tensors.
+void ClearPadding(const TensorSpec& spec, float* data);
+
+// Row-major strides in elements.
+Shape DenseStrides(const Shape& shape);
+// Strides with which `shape` is read as if it had the shape `to`.
+Shape BroadcastStrides(const Shape& shape, const Shape& to);
+
+template <size_t K>
+class StridedLoop {
+ public:
+  using Offsets = std::array<int64_t, K>;
+
+  StridedLoop() = default;
+  // `strides[k][d]`: how far operand k moves along axis d, in its own unit.
+  StridedLoop(const Shape& dims, const std::array<Shape, K>& strides) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] == 0) empty_ = true;
+      if (dims[d] == 1) continue;
+      bool merges = !dims_.empty();
+      for (size_t k = 0; k < K && merges; ++k) {
+        merges = strides_[k].back() == strides[k][d] * dims[d];
+      }
+      if (merges) {
+        dims_.back() *= dims[d];
+        for (size_t k = 0; k < K; ++k) strides_[k].back() = strides[k][d];
+      } else {
+        dims_.push_back(dims[d]);
+        for (size_t k = 0; k < K; ++k) strides_[k].push_back(strides[k][d]);
+      }
+    }
+    if (dims_.empty()) {
+      dims_.push_back(1);
+      for (size_t k = 0; k < K; ++k) strides_[k].push_back(1);
+    }
+    for (size_t k = 0; k < K; ++k) inner_[k] = strides_[k].back();
+  }
+
+  [[nodiscard]] int64_t inner_size() const { return dims_.back(); }
+  [[nodiscard]] const Offsets& inner_strides() const { return inner_; }
+
+  // Calls f(offsets, n) for each innermost run of n elements.
+  template <class F>
+  void Run(F&& f) const {
+    if (empty_) return;
+    Offsets offsets{};
+    std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
+    const size_t outer = dims_.size() - 1;
+    for (;;) {
+      f(std::as_const(offsets), dims_[outer]);
+      size_t d = outer;
+      for (; d > 0; --d) {
+        const size_t i = d - 1;
+        if (++index[i] < dims_[i]) {
+          for (size_t k = 0; k < K; ++k) offsets[k] += strides_[k][i];
+          break;
+        }
+        index[i] = 0;
+        for (size_t k = 0; k < K; ++k) {
+          offsets[k] -= strides_[k][i] * (dims_[i] - 1);
+        }
+      }
+      if (d == 0) return;
+    }
+  }
+
+ private:
+  bool empty_ = false;
+  Shape dims_;
+  std::array<Shape, K> strides_;
+  Offsets inner_{};
+};
+
+// Copies elements of any type between two strided views.
+class StridedCopy {
+ public:
+  StridedCopy() = default;
+  StridedCopy(const Shape& dims, const Shape& from_strides,
+              const Shape& to_strides, size_t element_size)
+      : loop_(dims, {from_strides, to_strides}), size_(element_size) {}
+
+  void Run(const std::byte* from, std::byte* to) const;
+
+ private:
+  StridedLoop<2> loop_;
+  size_t size_ = 1;
+};
+
+// Calls f(std::type_identity<T>) for the C++ type of `type`. Booleans are
+// uint8_t: a byte that a client wrote need not be 0 or 1.
+template <class F>
+decltype(auto) VisitType(DataType type, F&& f) {
+  switch (type) {
+    case DataType::kInt8:
+      return f(std::type_identity<int8_t>());
+    case DataType::kUint8:
+    case DataType::kBool:
+      return f(std::type_identity<uint8_t>());
+    case DataType::kInt16:
+      return f(std::type_identity<int16_t>());
+    case DataType::kUint16:
+      return f(std::type_identity<uint16_t>());
+    case DataType::kInt32:
+      return f(std::type_identity<int32_t>());
+    case DataType::kUint32:
+      return f(std::type_identity<uint32_t>());
+    case DataType::kInt64:
+      return f(std::type_identity<int64_t>());
+    case DataType::kUint64:
+      return f(std::type_identity<uint64_t>());
+    case DataType::kFloat32:
+      break;
+  }
+  return f(std::type_identity<float>());
+}
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_KERNELS_LOOPS_H_

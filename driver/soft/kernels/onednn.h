@@ -1,0 +1,91 @@
+// oneDNN as the kernels use it: one engine, primitives whose arguments are
+// bound per run, exceptions turned into a Status. Our side of Run allocates
+// nothing.
+//
+// oneDNN uses as many threads as OpenMP says; the device says one, both when a
+// primitive is made and when it runs.
+//
+// Thread: primitives are made by the loading thread and run by any worker.
+
+#ifndef DRIVER_SOFT_KERNELS_ONEDNN_H_
+#define DRIVER_SOFT_KERNELS_ONEDNN_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <dnnl.hpp>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "driver/soft/kernels/operator.h"
+
+namespace rknnd::soft {
+
+const dnnl::engine& CpuEngine();
+
+// float32 only.
+dnnl::memory::desc Describe(const TensorSpec& spec);
+// Dense, for tensors that are not the graph's.
+dnnl::memory::desc DescribeDense(std::span<const int64_t> dims);
+
+// Runs `f`, which uses oneDNN; what it throws becomes INTERNAL with the node's
+// name, or RESOURCE_EXHAUSTED where memory is short.
+absl::Status DnnlError(const NodeView& node, const std::exception& error);
+template <class F>
+absl::Status GuardDnnl(const NodeView& node, F&& f) {
+  try {
+    return std::forward<F>(f)();
+  } catch (const std::exception& error) {
+    return DnnlError(node, error);
+  }
+}
+
+// One argument of a primitive.
+struct DnnlArgument {
+  int index = 0;  // DNNL_ARG_...
+  dnnl::memory::desc desc;
+  // Bound once, here; null: bound by Run.
+  void* fixed = nullptr;
+};
+
+// A primitive and what it is called with. A memory object cannot be shared by
+// two runs, so there are kSets sets of them, one taken for each run.
+// Construction may throw dnnl::error.
+class DnnlCall {
+ public:
+  DnnlCall(const dnnl::primitive& primitive,
+           const std::vector<DnnlArgument>& arguments);
+  ~DnnlCall();
+  DnnlCall(const DnnlCall&) = delete;
+  DnnlCall& operator=(const DnnlCall&) = delete;
+
+  // `data[i]` belongs to the i-th argument that is not fixed.
+  absl::Status Run(std::span<void* const> data) const;
+
+ private:
+  // As many as any profile has cores.
+  static constexpr uint32_t kSets = 4;
+  struct Set {
+    dnnl::stream stream;
+    std::vector<dnnl::memory> memory;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+
+  const dnnl::primitive primitive_;
+  std::vector<size_t> bound_;  // positions of the arguments not fixed
+  std::array<Set, kSets> sets_;
+  mutable std::atomic<uint32_t> free_{(1U << kSets) - 1};
+};
+
+// Moves a tensor from one layout to another, now. May throw dnnl::error.
+void ReorderNow(const dnnl::memory::desc& from_desc, const void* from,
+                const dnnl::memory::desc& to_desc, void* to);
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_KERNELS_ONEDNN_H_

@@ -1,0 +1,168 @@
+// What one operator family gives the software NPU: a shape rule and a kernel.
+// One small file per family in kernels/ (convolution.cc, elementwise.cc, ...),
+// each with a `RegisterX(OperatorTable&)`; kernels/operators.cc lists them.
+//
+// Called by graph/ (inference, constant folding) and plan/ (building a
+// program) on the loading thread; Kernel::Run by the worker that holds the
+// core. Shapes, attributes and constants come from a model file and are not
+// trusted; by the time Run is called they have been checked.
+
+#ifndef DRIVER_SOFT_KERNELS_OPERATOR_H_
+#define DRIVER_SOFT_KERNELS_OPERATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "driver/soft/graph/graph.h"
+
+namespace rknnd::soft {
+
+// How a tensor lies in memory. Blocked: axis 1 cut into blocks of `block`
+// channels, padded with zeros, the channels of a block innermost (N, C/b, H, W,
+// b), which is oneDNN's nChw8c and nChw16c and the NPU's NC1HWC2.
+struct Placement {
+  int block = 1;  // 1: dense row-major
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct TensorSpec {
+  DataType type = DataType::kFloat32;
+  Shape shape;
+  Placement placement;
+
+  [[nodiscard]] int64_t elements() const;  // without padding
+  [[nodiscard]] uint64_t bytes() const;    // with padding
+};
+
+// A node as its operator sees it while shapes are inferred.
+// Thread: the loading thread.
+class NodeView {
+ public:
+  NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  [[nodiscard]] const Node& node() const { return node_; }
+  [[nodiscard]] size_t input_count() const { return node_.inputs.size(); }
+  [[nodiscard]] size_t output_count() const { return node_.outputs.size(); }
+  [[nodiscard]] bool has_input(size_t i) const;
+  // Only for inputs that are there.
+  [[nodiscard]] const Shape& shape(size_t i) const;
+  [[nodiscard]] DataType type(size_t i) const;
+  // Null where the contents are known only when the job runs.
+  [[nodiscard]] const Constant* constant(size_t i) const;
+
+  [[nodiscard]] int64_t Int(std::string_view name, int64_t otherwise) const;
+  [[nodiscard]] float Float(std::string_view name, float otherwise) const;
+  [[nodiscard]] std::string String(std::string_view name,
+                                   std::string_view otherwise) const;
+  [[nodiscard]] std::vector<int64_t> Ints(std::string_view name) const;
+  [[nodiscard]] std::vector<float> Floats(std::string_view name) const;
+  [[nodiscard]] const Constant* Tensor(std::string_view name) const;
+  [[nodiscard]] bool Has(std::string_view name) const;
+  // The integers of a constant int64 or int32 input. FAILED_PRECONDITION when
+  // they are not known at load time.
+  [[nodiscard]] absl::StatusOr<std::vector<int64_t>> ConstantInts(
+      size_t i) const;
+
+  // INVALID_ARGUMENT that names operator and node: "Conv 'conv1': `what`".
+  [[nodiscard]] absl::Status Error(std::string_view what) const;
+
+ private:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+struct InferredOutput {
+  DataType type = DataType::kFloat32;
+  Shape shape;
+};
+
+// Room in the model's weight memory for what a kernel keeps (packed weights,
+// tables). 64-byte aligned, written while loading, read-only afterwards. Equal
+// contents are stored once.
+class WeightStore {
+ public:
+  virtual ~WeightStore() = default;
+  virtual absl::StatusOr<std::byte*> Reserve(size_t size) = 0;
+};
+
+// One layer's computation, bound to its shapes. Immutable once made.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  // Bytes of scratch a run needs, from the core's private memory.
+  [[nodiscard]] virtual size_t scratch_size() const { return 0; }
+  // Whether Run reads input `i` through its pointer where that input is a
+  // constant. Where not (packed weights, shapes), no copy of it is kept.
+  [[nodiscard]] virtual bool reads_constant(size_t i) const {
+    (void)i;
+    return true;
+  }
+  // `inputs[i]` is null for an input left out and for constants a kernel took
+  // into its weights; the epilogue's added tensor comes after the node's own
+  // inputs. Thread: worker; many at once. Allocates nothing.
+  virtual absl::Status Run(std::span<const std::byte* const> inputs,
+                           std::span<std::byte* const> outputs,
+                           std::byte* scratch) const = 0;
+};
+
+// What a kernel is made from.
+struct KernelRequest {
+  const NodeView& node;
+  std::span<const TensorSpec> inputs;  // as the node's, then the epilogue's add
+  std::span<const TensorSpec> outputs;
+  WeightStore& weights;
+};
+
+// Which placements an operator's kernel takes; plan/ chooses among them and
+// puts reorders in between.
+enum class PlacementRule : uint8_t {
+  kDense,        // dense only
+  kElementwise,  // any, the same for all non-scalar inputs and the output
+  kChannelwise,  // Conv, pooling: blocked where the operator says it pays
+};
+
+struct Operator {
+  std::string_view domain = {};  // "" is ONNX's own
+  std::string_view type = {};
+  PlacementRule placement = PlacementRule::kDense;
+  absl::StatusOr<std::vector<InferredOutput>> (*infer)(const NodeView&) =
+      nullptr;
+  absl::StatusOr<std::unique_ptr<Kernel>> (*make)(const KernelRequest&) =
+      nullptr;
+  // kChannelwise: whether input i (or, for i == input count, the output) may
+  // be blocked by `block` given the shapes; kElementwise: likewise (a
+  // broadcast input must be dense-compatible). Null: never.
+  bool (*may_block)(const NodeView&, size_t i, int block) = nullptr;
+  // What fusion may put behind it.
+  bool takes_activation = false;
+  bool takes_add = false;
+};
+
+class OperatorTable {
+ public:
+  void Add(const Operator& op);
+  // Null when there is none.
+  [[nodiscard]] const Operator* Find(std::string_view domain,
+                                     std::string_view type) const;
+  // All operators of this build.
+  static const OperatorTable& Get();
+
+ private:
+  std::unordered_map<std::string, Operator> operators_;
+};
+
+// Channels per block on this CPU: 16 with AVX-512, 8 with AVX2, else 1. A
+// rule, never a measurement: equal inputs give equal outputs on every start.
+int ChannelBlock();
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_KERNELS_OPERATOR_H_

@@ -1,0 +1,278 @@
+// MaxPool and AveragePool. oneDNN where it has a quick kernel of the same
+// meaning; our own loop for dilations, indices and unusual padding.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+#include "driver/soft/kernels/onednn.h"
+#include "driver/soft/kernels/window.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Params {
+  Window window;
+  bool maximum = false;
+  bool counts_padding = false;
+  bool column_major_indices = false;
+  Shape output;
+};
+
+absl::StatusOr<Params> Parse(const NodeView& node) {
+  const bool maximum = node.node().type == "MaxPool";
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1, maximum ? size_t{2} : 1}));
+  if (maximum) {
+    RKNND_RETURN_IF_ERROR(CheckType(
+        node, 0, {DataType::kFloat32, DataType::kInt8, DataType::kUint8}));
+  } else {
+    RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  }
+  Params params;
+  params.maximum = maximum;
+  RKNND_ASSIGN_OR_RETURN(params.window, ParseWindow(node, node.shape(0), {}));
+  params.counts_padding = node.Int("count_include_pad", 0) != 0;
+  params.column_major_indices = node.Int("storage_order", 0) != 0;
+  const Shape& input = node.shape(0);
+  params.output = {input[0], input[1]};
+  params.output.insert(params.output.end(), params.window.output.begin(),
+                       params.window.output.end());
+  return params;
+}
+
+Inference InferPool(const NodeView& node) {
+  RKNND_ASSIGN_OR_RETURN(const Params params, Parse(node));
+  return Infer(
+      node, {{node.type(0), params.output}, {DataType::kInt64, params.output}});
+}
+
+bool HasIndices(const NodeView& node) {
+  return node.output_count() > 1 && node.node().outputs[1] != kNoValue;
+}
+
+bool MayBlock(const NodeView& node, size_t, int) {
+  return IsBlockable(node, 0) && !HasIndices(node);
+}
+
+// Whether oneDNN means the same. It divides by the whole kernel where padding
+// counts, also past the padding of ceil_mode, and its kernels expect each
+// position to see some of the input.
+bool SuitsOneDnn(const NodeView& node, const Params& params) {
+  const Window& window = params.window;
+  if (HasIndices(node) || node.type(0) != DataType::kFloat32) return false;
+  if (!params.maximum && params.counts_padding && window.ceil_mode)
+    return false;
+  for (size_t d = 0; d < window.rank(); ++d) {
+    const int64_t last = (window.output[d] - 1) * window.strides[d];
+    if (window.dilations[d] != 1 || window.pads_begin[d] >= window.kernel[d] ||
+        window.pads_end[d] >= window.kernel[d] ||
+        last >= node.shape(0)[2 + d] + window.pads_begin[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class DnnlPool final : public Kernel {
+ public:
+  absl::Status Make(const KernelRequest& request, const Params& params) {
+    using dnnl::algorithm;
+    using Primitive = dnnl::pooling_forward;
+    using Dims = dnnl::memory::dims;
+    const Window& window = params.window;
+    Dims end;
+    for (size_t d = 0; d < window.rank(); ++d) {
+      // What the last position of ceil_mode reaches beyond the padding.
+      end.push_back(std::max(
+          window.pads_end[d],
+          (window.output[d] - 1) * window.strides[d] + window.kernel[d] -
+              request.inputs[0].shape[2 + d] - window.pads_begin[d]));
+    }
+    const auto from = [](const Shape& shape) {
+      return Dims(shape.begin(), shape.end());
+    };
+    const auto input = Describe(request.inputs[0]);
+    const auto output = Describe(request.outputs[0]);
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const Primitive::primitive_desc chosen(
+        Primitive::desc(dnnl::prop_kind::forward_inference,
+                        params.maximum ? algorithm::pooling_max
+                        : params.counts_padding
+                            ? algorithm::pooling_avg_include_padding
+                            : algorithm::pooling_avg_exclude_padding,
+                        input, output, from(window.strides),
+                        from(window.kernel), from(window.pads_begin), end),
+        attributes, CpuEngine());
+    scratch_ = chosen.scratchpad_desc().get_size();
+    call_.emplace(Primitive(chosen),
+                  std::vector<DnnlArgument>{
+                      {DNNL_ARG_SRC, input},
+                      {DNNL_ARG_DST, output},
+                      {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()}});
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
+    void* const data[] = {const_cast<std::byte*>(inputs[0]), outputs[0],
+                          scratch};
+    return call_->Run(data);
+  }
+
+ private:
+  std::optional<DnnlCall> call_;
+  size_t scratch_ = 0;
+};
+
+// Three spatial axes, of which the first may be 1.
+struct PlainPool {
+  Params params;
+  int64_t planes = 0;  // batch x channels, or blocks of channels
+  int64_t lanes = 1;   // channels of a block
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1},
+      stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0}, end{0, 0, 0};
+
+  // Positions k of the kernel with 0 <= origin + k * dilation < size.
+  [[nodiscard]] std::pair<int64_t, int64_t> Inside(size_t d, int64_t origin,
+                                                   int64_t low,
+                                                   int64_t high) const {
+    const int64_t step = dilation[d];
+    const int64_t first = origin >= low ? 0 : (low - origin + step - 1) / step;
+    const int64_t last = origin >= high ? 0 : (high - origin + step - 1) / step;
+    return {std::min(first, kernel[d]), std::min(last, kernel[d])};
+  }
+
+  template <class T>
+  void Run(const T* input, T* output, int64_t* indices) const;
+};
+
+template <class T>
+void PlainPool::Run(const T* input, T* output, int64_t* indices) const {
+  constexpr bool kFloat = std::is_floating_point_v<T>;
+  const int64_t size = in[0] * in[1] * in[2];
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    for (int64_t z = 0; z < out[0]; ++z) {
+      for (int64_t y = 0; y < out[1]; ++y) {
+        for (int64_t x = 0; x < out[2]; ++x) {
+          const std::array<int64_t, 3> origin = {z * stride[0] - begin[0],
+                                                 y * stride[1] - begin[1],
+                                                 x * stride[2] - begin[2]};
+          std::array<std::pair<int64_t, int64_t>, 3> range;
+          int64_t divisor = 1;
+          for (size_t d = 0; d < 3; ++d) {
+            range[d] = Inside(d, origin[d], 0, in[d]);
+            const auto counted =
+                params.counts_padding
+                    ? Inside(d, origin[d], -begin[d], in[d] + end[d])
+                    : range[d];
+            divisor *= counted.second - counted.first;
+          }
+          for (int64_t lane = 0; lane < lanes; ++lane) {
+            T best = kFloat ? -std::numeric_limits<T>::infinity()
+                            : std::numeric_limits<T>::lowest();
+            float sum = 0.0F;
+            int64_t best_at = 0;
+            for (int64_t a = range[0].first; a < range[0].second; ++a) {
+              for (int64_t b = range[1].first; b < range[1].second; ++b) {
+                for (int64_t c = range[2].first; c < range[2].second; ++c) {
+                  const int64_t at = ((origin[0] + a * dilation[0]) * in[1] +
+                                      origin[1] + b * dilation[1]) *
+                                         in[2] +
+                                     origin[2] + c * dilation[2];
+                  const T value = input[(plane * size + at) * lanes + lane];
+                  if constexpr (kFloat) sum += value;
+                  if (value > best) {
+                    best = value;
+                    best_at = at;
+                  }
+                }
+              }
+            }
+            *output++ = params.maximum ? best
+                        : divisor > 0
+                            ? static_cast<T>(sum / static_cast<float>(divisor))
+                            : T{};
+            if (indices != nullptr) {
+              if (params.column_major_indices) {
+                const int64_t row = best_at / in[2];
+                best_at = best_at % in[2] * (in[0] * in[1]) + row;
+              }
+              *indices++ = plane * size + best_at;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+MadeKernel MakePlainPool(const KernelRequest& request, Params params) {
+  PlainPool pool;
+  const Window& window = params.window;
+  const Shape input = PhysicalShape(request.inputs[0]);
+  pool.planes = input[0] * input[1];
+  pool.lanes = request.inputs[0].placement.block;
+  const size_t ahead = 3 - window.rank();
+  for (size_t d = 0; d < window.rank(); ++d) {
+    pool.in[ahead + d] = input[2 + d];
+    pool.out[ahead + d] = window.output[d];
+    pool.kernel[ahead + d] = window.kernel[d];
+    pool.stride[ahead + d] = window.strides[d];
+    pool.dilation[ahead + d] = window.dilations[d];
+    pool.begin[ahead + d] = window.pads_begin[d];
+    pool.end[ahead + d] = window.pads_end[d];
+  }
+  pool.params = std::move(params);
+  const TensorSpec& spec = request.outputs[0];
+  return MakeKernel([pool, spec](Inputs inputs, Outputs outputs, std::byte*) {
+    auto* indices = outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
+    if (spec.type == DataType::kInt8) {
+      pool.Run(As<int8_t>(inputs[0]), As<int8_t>(outputs[0]), indices);
+    } else if (spec.type == DataType::kUint8) {
+      pool.Run(As<uint8_t>(inputs[0]), As<uint8_t>(outputs[0]), indices);
+    } else {
+      pool.Run(As<float>(inputs[0]), As<float>(outputs[0]), indices);
+      ClearPadding(spec, As<float>(outputs[0]));
+    }
+  });
+}
+
+MadeKernel MakePool(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(Params params, Parse(request.node));
+  if (request.inputs[0].placement != request.outputs[0].placement) {
+    return request.node.Error("its output is placed unlike its input");
+  }
+  if (request.outputs[0].elements() == 0) {
+    return MakeKernel([](Inputs, Outputs, std::byte*) {});
+  }
+  if (SuitsOneDnn(request.node, params)) {
+    auto kernel = std::make_unique<DnnlPool>();
+    const absl::Status made =
+        GuardDnnl(request.node, [&] { return kernel->Make(request, params); });
+    if (made.ok()) return kernel;
+  }
+  return MakePlainPool(request, std::move(params));
+}
+
+}  // namespace
+
+void RegisterPooling(OperatorTable& table) {
+  for (const char* type : {"MaxPool", "AveragePool"}) {
+    table.Add({.type = type,
+               .placement = PlacementRule::kElementwise,
+               .infer = InferPool,
+               .make = MakePool,
+               .may_block = MayBlock});
+  }
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,134 @@
+// Softmax, LogSoftmax and Hardmax. Before opset 13 the input is taken as a
+// matrix, cut before `axis`; from then on the one axis counts.
+
+#include <algorithm>
+#include <cmath>
+
+#include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/loops.h"
+
+namespace rknnd::soft {
+namespace {
+
+// `rows` x `size` x `inner`: what is normalised lies `inner` apart.
+struct Rows {
+  int64_t rows = 0, size = 0, inner = 1;
+};
+
+absl::StatusOr<Rows> Parse(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  const Shape& shape = node.shape(0);
+  const bool flattens = node.node().opset < 13;
+  if (shape.empty()) return Rows{1, 1, 1};
+  RKNND_ASSIGN_OR_RETURN(
+      const size_t axis,
+      CheckAxis(node, node.Int("axis", flattens && shape.size() > 1 ? 1 : -1),
+                shape.size()));
+  const size_t end = flattens ? shape.size() : axis + 1;
+  return Rows{ProductOf(shape, 0, axis), ProductOf(shape, axis, end),
+              ProductOf(shape, end, shape.size())};
+}
+
+Inference InferSoftmax(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(Parse(node).status());
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+// One row whose elements lie side by side.
+void Contiguous(const float* in, float* out, int64_t n, FloatLoop exp,
+                bool logarithm) {
+  float most = in[0];
+  for (int64_t i = 1; i < n; ++i) most = std::max(most, in[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
+  if (logarithm) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; ++i) sum += std::exp(out[i]);
+    const auto log = static_cast<float>(std::log(sum));
+    for (int64_t i = 0; i < n; ++i) out[i] -= log;
+    return;
+  }
+  exp(out, out, n, 0.0F, 0.0F);
+  double sum = 0.0;
+  for (int64_t i = 0; i < n; ++i) sum += out[i];
+  const auto scale = static_cast<float>(1.0 / sum);
+  for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+}
+
+void Strided(const float* in, float* out, int64_t n, int64_t step,
+             bool logarithm) {
+  float most = in[0];
+  for (int64_t i = 1; i < n; ++i) most = std::max(most, in[i * step]);
+  double sum = 0.0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float e = std::exp(in[i * step] - most);
+    if (!logarithm) out[i * step] = e;
+    sum += e;
+  }
+  if (logarithm) {
+    const auto log = static_cast<float>(std::log(sum));
+    for (int64_t i = 0; i < n; ++i) out[i * step] = in[i * step] - most - log;
+  } else {
+    const auto scale = static_cast<float>(1.0 / sum);
+    for (int64_t i = 0; i < n; ++i) out[i * step] *= scale;
+  }
+}
+
+template <bool kLogarithm>
+MadeKernel MakeSoftmax(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(const Rows rows, Parse(request.node));
+  if (request.outputs[0].elements() == 0) {
+    return MakeKernel([](Inputs, Outputs, std::byte*) {});
+  }
+  const FloatLoop exp = ExpLoop();
+  return MakeKernel([rows, exp](Inputs inputs, Outputs outputs, std::byte*) {
+    for (int64_t r = 0; r < rows.rows; ++r) {
+      const float* in = As<float>(inputs[0]) + r * rows.size * rows.inner;
+      float* out = As<float>(outputs[0]) + r * rows.size * rows.inner;
+      if (rows.inner == 1) {
+        Contiguous(in, out, rows.size, exp, kLogarithm);
+        continue;
+      }
+      for (int64_t i = 0; i < rows.inner; ++i) {
+        Strided(in + i, out + i, rows.size, rows.inner, kLogarithm);
+      }
+    }
+  });
+}
+
+// 1 at the first of the largest, 0 elsewhere.
+MadeKernel MakeHardmax(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(const Rows rows, Parse(request.node));
+  if (request.outputs[0].elements() == 0) {
+    return MakeKernel([](Inputs, Outputs, std::byte*) {});
+  }
+  return MakeKernel([rows](Inputs inputs, Outputs outputs, std::byte*) {
+    for (int64_t r = 0; r < rows.rows * rows.inner; ++r) {
+      const int64_t at =
+          r / rows.inner * rows.size * rows.inner + r % rows.inner;
+      const float* in = As<float>(inputs[0]) + at;
+      float* out = As<float>(outputs[0]) + at;
+      int64_t best = 0;
+      for (int64_t i = 1; i < rows.size; ++i) {
+        if (in[i * rows.inner] > in[best * rows.inner]) best = i;
+      }
+      for (int64_t i = 0; i < rows.size; ++i) {
+        out[i * rows.inner] = i == best ? 1.0F : 0.0F;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void RegisterSoftmax(OperatorTable& table) {
+  table.Add(
+      {.type = "Softmax", .infer = InferSoftmax, .make = MakeSoftmax<false>});
+  table.Add(
+      {.type = "LogSoftmax", .infer = InferSoftmax, .make = MakeSoftmax<true>});
+  table.Add({.type = "Hardmax", .infer = InferSoftmax, .make = MakeHardmax});
+}
+
+}  // namespace rknnd::soft

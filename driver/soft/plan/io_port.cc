@@ -1,0 +1,249 @@
+#include "driver/soft/plan/io_port.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::Direction;
+using driver::TensorAttr;
+using driver::TensorFormat;
+using driver::TensorLayout;
+using driver::TensorType;
+
+// What a value looks like from outside. The NPU's float is the half.
+std::optional<TensorType> OuterType(DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return TensorType::kFloat16;
+    case DataType::kInt8:
+      return TensorType::kInt8;
+    case DataType::kUint8:
+      return TensorType::kUint8;
+    case DataType::kInt16:
+      return TensorType::kInt16;
+    case DataType::kUint16:
+      return TensorType::kUint16;
+    case DataType::kInt32:
+      return TensorType::kInt32;
+    case DataType::kUint32:
+      return TensorType::kUint32;
+    case DataType::kInt64:
+      return TensorType::kInt64;
+    case DataType::kBool:
+      return TensorType::kBool;
+    case DataType::kUint64:
+      break;
+  }
+  return std::nullopt;
+}
+
+void SetSizes(TensorAttr& attr) {
+  attr.elements = 1;
+  for (uint32_t dim : attr.dims) attr.elements *= dim;
+  attr.size = attr.elements * driver::ElementSize(attr.type);
+  attr.size_with_stride = attr.size;
+}
+
+}  // namespace
+
+absl::StatusOr<IoPort> IoPort::Make(Direction direction,
+                                    const std::string& name, DataType type,
+                                    const Shape& shape, uint32_t half_block) {
+  const char* kind = direction == Direction::kInput ? "input" : "output";
+  std::optional<TensorType> outer = OuterType(type);
+  if (!outer.has_value()) {
+    return absl::UnimplementedError(
+        absl::StrCat(kind, " '", name, "' is ", DataTypeName(type),
+                     ", for which the API has no type"));
+  }
+  if (shape.size() > driver::kMaxDims) {
+    return absl::UnimplementedError(
+        absl::StrCat(kind, " '", name, "' has ", shape.size(),
+                     " dimensions, the API has room for ", driver::kMaxDims));
+  }
+  for (int64_t dim : shape) {
+    if (dim <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kind, " '", name, "' of shape ", ShapeText(shape), " is empty"));
+    }
+  }
+  IoPort port;
+  port.direction_ = direction;
+  port.type_ = type;
+  port.shape_ = shape;
+  port.half_block_ = half_block;
+  TensorAttr& attr = port.attr_;
+  attr.name = name;
+  attr.type = *outer;
+  attr.dims.assign(shape.begin(), shape.end());
+  if (attr.dims.empty()) attr.dims = {1};
+  if (shape.size() == 4) {
+    // Images are NHWC outside whatever they are inside; wide integers are no
+    // images.
+    bool is_image = direction == Direction::kInput &&
+                    (type == DataType::kFloat32 || SizeOf(type) == 1) &&
+                    type != DataType::kBool;
+    if (is_image) {
+      attr.layout = TensorLayout::kNhwc;
+      attr.dims = {attr.dims[0], attr.dims[2], attr.dims[3], attr.dims[1]};
+      attr.w_stride = attr.dims[2];
+    } else {
+      attr.layout = TensorLayout::kNchw;
+    }
+  }
+  SetSizes(attr);
+  port.native_ = attr;
+  int64_t channels = shape.size() == 4 ? shape[1] : 0;
+  bool few = channels == 1 || channels == 3 || channels == 4;
+  if (shape.size() == 4 && type == DataType::kFloat32 &&
+      (direction == Direction::kOutput || !few)) {
+    TensorAttr& native = port.native_;
+    auto blocks = static_cast<uint32_t>((channels + half_block - 1) /
+                                        static_cast<int64_t>(half_block));
+    native.layout = TensorLayout::kNc1hwc2;
+    native.w_stride = 0;
+    native.dims = {static_cast<uint32_t>(shape[0]), blocks,
+                   static_cast<uint32_t>(shape[2]),
+                   static_cast<uint32_t>(shape[3]), half_block};
+    SetSizes(native);
+    // Memory sized for the native form takes every other one of this type.
+    attr.size_with_stride = std::max(attr.size, native.size);
+  }
+  return port;
+}
+
+absl::Status IoPort::Refuse(const std::string& what) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(direction_ == Direction::kInput ? "input '" : "output '",
+                   attr_.name, "': ", what));
+}
+
+absl::Status IoPort::CheckType(const TensorFormat& format) const {
+  if (format.pass_through) {
+    if (format.type == native_.type) return absl::OkStatus();
+    return Refuse(
+        absl::StrCat("pass_through means the bytes are ",
+                     driver::TensorTypeName(native_.type),
+                     " already, but type ", static_cast<uint32_t>(format.type),
+                     " (", driver::TensorTypeName(format.type), ") is given"));
+  }
+  bool fits = format.type == attr_.type;
+  if (type_ == DataType::kFloat32) {
+    fits = fits || format.type == TensorType::kFloat32;
+    if (direction_ == Direction::kInput) {
+      fits = fits || format.type == TensorType::kInt8 ||
+             format.type == TensorType::kUint8 ||
+             format.type == TensorType::kInt16;
+    }
+  } else if (direction_ == Direction::kOutput) {
+    fits = fits || format.type == TensorType::kFloat32;
+  }
+  if (fits) return absl::OkStatus();
+  std::string taken = driver::TensorTypeName(attr_.type);
+  if (type_ == DataType::kFloat32) {
+    taken = direction_ == Direction::kInput ? "FP32, FP16, INT8, UINT8, INT16"
+                                            : "FP32, FP16";
+  } else if (direction_ == Direction::kOutput) {
+    taken += ", FP32";
+  }
+  return Refuse(absl::StrCat("type ", static_cast<uint32_t>(format.type), " (",
+                             driver::TensorTypeName(format.type),
+                             ") cannot be bound here: use ", taken));
+}
+
+absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
+  if (absl::Status status = CheckType(format); !status.ok()) return status;
+  if (format.pass_through && format.layout != native_.layout) {
+    return Refuse(absl::StrCat(
+        "pass_through means the bytes are ",
+        driver::TensorLayoutName(native_.layout), " already, but layout ",
+        static_cast<uint32_t>(format.layout), " (",
+        driver::TensorLayoutName(format.layout), ") is given"));
+  }
+  ClientLayout layout;
+  layout.type = format.type;
+  auto size = static_cast<uint64_t>(driver::ElementSize(format.type));
+  if (shape_.size() != 4) {
+    // Programs say NHWC or NCHW out of habit; the order is the model's.
+    if (format.layout == TensorLayout::kNc1hwc2) {
+      return Refuse("layout 2 (NC1HWC2) is for 4-D tensors");
+    }
+    if (format.w_stride != 0 || format.h_stride != 0) {
+      return Refuse(absl::StrCat("w_stride ", format.w_stride, ", h_stride ",
+                                 format.h_stride,
+                                 ": only 4-D tensors have rows"));
+    }
+    layout.width = static_cast<int64_t>(attr_.elements);
+    layout.row = layout.plane = layout.item = layout.width;
+    layout.bytes = attr_.elements * size;
+    return layout;
+  }
+  layout.batch = shape_[0];
+  layout.channels = shape_[1];
+  layout.height = shape_[2];
+  layout.width = shape_[3];
+  int64_t groups = 1;
+  switch (format.layout) {
+    case TensorLayout::kNhwc:
+      layout.group = layout.channels;
+      break;
+    case TensorLayout::kNchw:
+      layout.group = 1;
+      groups = layout.channels;
+      break;
+    case TensorLayout::kNc1hwc2:
+      if (native_.layout != TensorLayout::kNc1hwc2 ||
+          format.type != native_.type) {
+        return Refuse(
+            native_.layout != TensorLayout::kNc1hwc2
+                ? absl::StrCat(
+                      "layout 2 (NC1HWC2) is not its native one, which "
+                      "is ",
+                      driver::TensorLayoutName(native_.layout))
+                : absl::StrCat("layout 2 (NC1HWC2) needs type ",
+                               driver::TensorTypeName(native_.type)));
+      }
+      layout.group = half_block_;
+      groups = (layout.channels + half_block_ - 1) / half_block_;
+      break;
+    case TensorLayout::kUndefined:
+      return Refuse(
+          "layout 3 (UNDEFINED) is for tensors that are not 4-D: use NHWC or "
+          "NCHW");
+    default:
+      return Refuse(absl::StrCat(
+          "layout ", static_cast<uint32_t>(format.layout), " does not exist"));
+  }
+  int64_t w_stride = format.w_stride == 0 ? layout.width : format.w_stride;
+  int64_t h_stride = format.h_stride == 0 ? layout.height : format.h_stride;
+  if (w_stride < layout.width) {
+    return Refuse(absl::StrCat("w_stride ", w_stride,
+                               " is less than the width ", layout.width));
+  }
+  if (h_stride < layout.height) {
+    return Refuse(absl::StrCat("h_stride ", h_stride,
+                               " is less than the height ", layout.height));
+  }
+  layout.pitch = layout.group;
+  layout.row = w_stride * layout.pitch;
+  // 2^32 rows of 2^32 pixels are no memory's.
+  int64_t last = 0;
+  bool overflow = __builtin_mul_overflow(layout.row, h_stride, &layout.plane) ||
+                  __builtin_mul_overflow(layout.plane, groups, &layout.item) ||
+                  __builtin_mul_overflow(layout.item, layout.batch, &last) ||
+                  last > INT64_MAX / 16;
+  if (overflow) {
+    return Refuse(absl::StrCat("w_stride ", w_stride, ", h_stride ", h_stride,
+                               " make more bytes than there are"));
+  }
+  // The last row need not be followed by padding.
+  int64_t end = (layout.batch - 1) * layout.item + (groups - 1) * layout.plane +
+                (layout.height - 1) * layout.row + layout.width * layout.pitch;
+  layout.bytes = static_cast<uint64_t>(end) * size;
+  return layout;
+}
+
+}  // namespace rknnd::soft

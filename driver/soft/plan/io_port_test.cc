@@ -1,0 +1,156 @@
+#include "driver/soft/plan/io_port.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::Direction;
+using driver::TensorFormat;
+using driver::TensorLayout;
+using driver::TensorType;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+IoPort Image(Direction direction = Direction::kInput, int64_t channels = 3) {
+  return *IoPort::Make(direction, "image", DataType::kFloat32,
+                       {1, channels, 240, 320}, 8);
+}
+
+std::string ErrorOf(const IoPort& port, const TensorFormat& format) {
+  auto layout = port.Resolve(format);
+  EXPECT_EQ(layout.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(layout.status().message());
+}
+
+TEST(IoPortTest, ImageInputLooksAsVendorProgramsExpect) {
+  const driver::TensorAttr attr = Image().attr();
+
+  EXPECT_THAT(attr.dims, ElementsAre(1, 240, 320, 3));
+  EXPECT_EQ(attr.layout, TensorLayout::kNhwc);
+  EXPECT_EQ(attr.type, TensorType::kFloat16);
+  EXPECT_EQ(attr.w_stride, 320U);
+  EXPECT_EQ(attr.size, 2U * 240 * 320 * 3);
+  EXPECT_GE(attr.size_with_stride, attr.size);
+  EXPECT_EQ(attr.quantization, driver::Quantization::kAffine);
+  EXPECT_EQ(attr.zero_point, 0);
+  EXPECT_EQ(attr.scale, 1.0F);
+}
+
+TEST(IoPortTest, FourDimensionalOutputIsNchw) {
+  const IoPort port = Image(Direction::kOutput, 10);
+
+  EXPECT_THAT(port.attr().dims, ElementsAre(1, 10, 240, 320));
+  EXPECT_EQ(port.attr().layout, TensorLayout::kNchw);
+  EXPECT_EQ(port.attr().w_stride, 0U);
+  EXPECT_THAT(port.native().dims, ElementsAre(1, 2, 240, 320, 8));
+  EXPECT_EQ(port.native().layout, TensorLayout::kNc1hwc2);
+}
+
+TEST(IoPortTest, OtherRanksKeepTheirOrder) {
+  const IoPort port = *IoPort::Make(Direction::kOutput, "boxes",
+                                    DataType::kFloat32, {1, 4420, 4}, 8);
+
+  EXPECT_THAT(port.attr().dims, ElementsAre(1, 4420, 4));
+  EXPECT_EQ(port.attr().layout, TensorLayout::kUndefined);
+}
+
+TEST(IoPortTest, ScalarHasOneDimension) {
+  const IoPort port =
+      *IoPort::Make(Direction::kOutput, "n", DataType::kInt64, {}, 8);
+
+  EXPECT_THAT(port.attr().dims, ElementsAre(1));
+  EXPECT_EQ(port.attr().type, TensorType::kInt64);
+  EXPECT_EQ(port.attr().size, 8U);
+}
+
+TEST(IoPortTest, InputOfManyChannelsIsNativelyBlocked) {
+  const IoPort port = Image(Direction::kInput, 20);
+
+  EXPECT_THAT(port.native().dims, ElementsAre(1, 3, 240, 320, 8));
+  EXPECT_EQ(port.native().size, 2U * 24 * 240 * 320);
+}
+
+TEST(IoPortTest, BytesFollowTheTypeNotTheAttribute) {
+  const IoPort port = Image();
+  const uint64_t pixels = 3 * 240 * 320;
+
+  EXPECT_EQ(
+      port.Resolve({.type = TensorType::kUint8, .layout = TensorLayout::kNhwc})
+          ->bytes,
+      pixels);
+  EXPECT_EQ(port.Resolve({.type = TensorType::kFloat32,
+                          .layout = TensorLayout::kNchw})
+                ->bytes,
+            pixels * 4);
+}
+
+TEST(IoPortTest, StridesMakeTheBufferLarger) {
+  auto layout = Image().Resolve({.type = TensorType::kUint8,
+                                 .layout = TensorLayout::kNhwc,
+                                 .w_stride = 336});
+
+  ASSERT_TRUE(layout.ok());
+  EXPECT_EQ(layout->bytes, (239U * 336 + 320) * 3);
+}
+
+TEST(IoPortTest, StrideBelowTheWidthIsRefused) {
+  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
+                                .layout = TensorLayout::kNhwc,
+                                .w_stride = 319}),
+              HasSubstr("w_stride 319 is less than the width 320"));
+}
+
+TEST(IoPortTest, StridesThatOverflowAreRefused) {
+  const IoPort port = *IoPort::Make(Direction::kInput, "image",
+                                    DataType::kFloat32, {4, 64, 240, 320}, 8);
+
+  EXPECT_THAT(ErrorOf(port, {.type = TensorType::kFloat32,
+                             .layout = TensorLayout::kNchw,
+                             .w_stride = UINT32_MAX,
+                             .h_stride = UINT32_MAX}),
+              HasSubstr("make more bytes than there are"));
+}
+
+TEST(IoPortTest, TypesThatDoNotFitAreRefusedByNumber) {
+  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kInt64,
+                                .layout = TensorLayout::kNhwc}),
+              HasSubstr("type 8 (INT64) cannot be bound here: use FP32"));
+  EXPECT_THAT(
+      ErrorOf(Image(Direction::kOutput),
+              {.type = TensorType::kInt8, .layout = TensorLayout::kNchw}),
+      HasSubstr("type 2 (INT8) cannot be bound here: use FP32, FP16"));
+  EXPECT_THAT(ErrorOf(Image(), {.type = static_cast<TensorType>(77),
+                                .layout = TensorLayout::kNhwc}),
+              HasSubstr("type 77"));
+}
+
+TEST(IoPortTest, LayoutsThatDoNotFitAreRefusedByNumber) {
+  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
+                                .layout = TensorLayout::kUndefined}),
+              HasSubstr("layout 3"));
+  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
+                                .layout = static_cast<TensorLayout>(9)}),
+              HasSubstr("layout 9 does not exist"));
+}
+
+TEST(IoPortTest, PassThroughWantsTheNativeForm) {
+  EXPECT_TRUE(Image()
+                  .Resolve({.type = TensorType::kFloat16,
+                            .layout = TensorLayout::kNhwc,
+                            .pass_through = true})
+                  .ok());
+  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
+                                .layout = TensorLayout::kNhwc,
+                                .pass_through = true}),
+              HasSubstr("FP16 already, but type 3 (UINT8) is given"));
+}
+
+TEST(IoPortTest, EmptyTensorIsRefused) {
+  EXPECT_FALSE(
+      IoPort::Make(Direction::kInput, "x", DataType::kFloat32, {1, 0}, 8).ok());
+}
+
+}  // namespace
+}  // namespace rknnd::soft

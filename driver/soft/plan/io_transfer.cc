@@ -1,0 +1,349 @@
+#include "driver/soft/plan/io_transfer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/posix/half.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::TensorType;
+
+// Floats that are converted and re-laid out while they are in the first-level
+// cache.
+constexpr int64_t kBatch = 4096;
+// Largest C2 of any SoC.
+constexpr int64_t kMaxGroup = 16;
+
+// Elements of client memory, which need not be aligned.
+template <class T>
+T Load(const std::byte* from, int64_t i) {
+  T value;
+  std::memcpy(&value, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+template <class T>
+void Store(std::byte* to, int64_t i, T value) {
+  std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+template <class T>
+void Widen(const std::byte* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<float>(Load<T>(from, i));
+  }
+}
+
+void ToFloat(TensorType type, const std::byte* from, int64_t count, float* to) {
+  auto n = static_cast<size_t>(count);
+  switch (type) {
+    case TensorType::kFloat16:
+      if (reinterpret_cast<uintptr_t>(from) % alignof(base::Half) != 0) {
+        for (int64_t i = 0; i < count; ++i) {
+          to[i] = base::HalfToFloat(Load<base::Half>(from, i));
+        }
+        return;
+      }
+      base::HalfToFloat(std::span(reinterpret_cast<const base::Half*>(from), n),
+                        std::span(to, n));
+      return;
+    case TensorType::kInt8:
+      return Widen<int8_t>(from, count, to);
+    case TensorType::kUint8:
+      return Widen<uint8_t>(from, count, to);
+    case TensorType::kInt16:
+      return Widen<int16_t>(from, count, to);
+    default:
+      std::memcpy(to, from, n * sizeof(float));
+  }
+}
+
+void FromFloat(TensorType type, const float* from, int64_t count,
+               std::byte* to) {
+  auto n = static_cast<size_t>(count);
+  if (type != TensorType::kFloat16) {
+    std::memcpy(to, from, n * sizeof(float));
+  } else if (reinterpret_cast<uintptr_t>(to) % alignof(base::Half) != 0) {
+    for (int64_t i = 0; i < count; ++i) {
+      Store(to, i, base::FloatToHalf(from[i]));
+    }
+  } else {
+    base::FloatToHalf(std::span(from, n),
+                      std::span(reinterpret_cast<base::Half*>(to), n));
+  }
+}
+
+// Pixels of `pitch` floats <-> the planes of `channels` of them. The number of
+// channels is a constant where an image has it.
+template <int kChannels>
+void Split(const float* pixels, int64_t count, int64_t pitch, int64_t channels,
+           float* planes, int64_t plane) {
+  if constexpr (kChannels != 0) {
+    for (int64_t p = 0; p < count; ++p) {
+      for (int c = 0; c < kChannels; ++c) {
+        planes[c * plane + p] = pixels[p * kChannels + c];
+      }
+    }
+    return;
+  }
+  // Few channels at a time, so that their cache lines stay.
+  for (int64_t first = 0; first < channels; first += 16) {
+    int64_t last = std::min<int64_t>(first + 16, channels);
+    for (int64_t p = 0; p < count; ++p) {
+      for (int64_t c = first; c < last; ++c) {
+        planes[c * plane + p] = pixels[p * pitch + c];
+      }
+    }
+  }
+}
+
+void SplitPixels(const float* pixels, int64_t count, int64_t pitch,
+                 int64_t channels, float* planes, int64_t plane) {
+  if (pitch == 3 && channels == 3) {
+    return Split<3>(pixels, count, pitch, channels, planes, plane);
+  }
+  if (pitch == 4 && channels == 4) {
+    return Split<4>(pixels, count, pitch, channels, planes, plane);
+  }
+  Split<0>(pixels, count, pitch, channels, planes, plane);
+}
+
+void JoinPixels(const float* planes, int64_t plane, int64_t count,
+                int64_t pitch, int64_t channels, float* pixels) {
+  for (int64_t first = 0; first < channels; first += 16) {
+    int64_t last = std::min<int64_t>(first + 16, channels);
+    for (int64_t p = 0; p < count; ++p) {
+      for (int64_t c = first; c < last; ++c) {
+        pixels[p * pitch + c] = planes[c * plane + p];
+      }
+    }
+  }
+  for (int64_t p = 0; channels < pitch && p < count; ++p) {
+    for (int64_t c = channels; c < pitch; ++c) pixels[p * pitch + c] = 0.0F;
+  }
+}
+
+// Where the channels [first, ...) of one pixel lie in the tensor inside.
+struct Inside {
+  int64_t channels, blocks, pixels, block;
+
+  Inside(const TensorSpec& spec, const ClientLayout& layout)
+      : channels(layout.channels),
+        blocks(1),
+        pixels(layout.height * layout.width),
+        block(spec.placement.block) {
+    blocks = (channels + block - 1) / block;
+  }
+  [[nodiscard]] int64_t At(int64_t n, int64_t channel, int64_t pixel) const {
+    if (block == 1) return (n * channels + channel) * pixels + pixel;
+    return ((n * blocks + channel / block) * pixels + pixel) * block +
+           channel % block;
+  }
+};
+
+// Calls f(n, first channel, channels there, first pixel, pixels, offset in
+// client memory) for runs of pixels of at most kBatch floats.
+template <class F>
+void ForEachRun(const ClientLayout& layout, F&& f) {
+  // Rows without padding between them are one long row.
+  bool merged = layout.row == layout.width * layout.pitch;
+  int64_t rows = merged ? 1 : layout.height;
+  int64_t width = merged ? layout.height * layout.width : layout.width;
+  int64_t run = std::max<int64_t>(kBatch / layout.pitch, 1);
+  for (int64_t n = 0; n < layout.batch; ++n) {
+    for (int64_t c = 0; c < layout.channels; c += layout.group) {
+      int64_t there = std::min(layout.group, layout.channels - c);
+      int64_t base = n * layout.item + c / layout.group * layout.plane;
+      for (int64_t h = 0; h < rows; ++h) {
+        for (int64_t w = 0; w < width; w += run) {
+          int64_t count = std::min(run, width - w);
+          f(n, c, there, h * layout.width + w, count,
+            base + h * layout.row + w * layout.pitch);
+        }
+      }
+    }
+  }
+}
+
+// Consumers rely on zeros in the channels that fill up the last block.
+void ClearPadding(const ClientLayout& layout, const Inside& inside,
+                  float* tensor) {
+  int64_t used = inside.channels % inside.block;
+  if (inside.block == 1 || used == 0) return;
+  for (int64_t n = 0; n < layout.batch; ++n) {
+    float* pixel = tensor + inside.At(n, inside.channels - used, 0);
+    for (int64_t p = 0; p < inside.pixels; ++p, pixel += inside.block) {
+      std::fill(pixel + used, pixel + inside.block, 0.0F);
+    }
+  }
+}
+
+void ReadFloats(const ClientLayout& layout, const std::byte* client,
+                const TensorSpec& spec, float* tensor, float* pixels) {
+  const Inside inside(spec, layout);
+  const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    const std::byte* from = client + at * size;
+    float* to = tensor + inside.At(n, channel, first);
+    if (inside.block == 1 && layout.pitch == 1) {
+      ToFloat(layout.type, from, count, to);
+      return;
+    }
+    ToFloat(layout.type, from, count * layout.pitch, pixels);
+    if (inside.block == 1) {
+      SplitPixels(pixels, count, layout.pitch, there, to, inside.pixels);
+      return;
+    }
+    for (int64_t c = 0; c < there;) {
+      // Up to the end of a block of the tensor.
+      int64_t length =
+          std::min(there - c, inside.block - (channel + c) % inside.block);
+      float* target = tensor + inside.At(n, channel + c, first);
+      for (int64_t p = 0; p < count; ++p) {
+        const float* pixel = pixels + p * layout.pitch + c;
+        for (int64_t i = 0; i < length; ++i) {
+          target[p * inside.block + i] = pixel[i];
+        }
+      }
+      c += length;
+    }
+  });
+  ClearPadding(layout, inside, tensor);
+}
+
+void WriteFloats(const ClientLayout& layout, std::byte* client,
+                 const TensorSpec& spec, const float* tensor, float* pixels) {
+  const Inside inside(spec, layout);
+  const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    std::byte* to = client + at * size;
+    const float* from = tensor + inside.At(n, channel, first);
+    if (inside.block == 1 && layout.pitch == 1) {
+      FromFloat(layout.type, from, count, to);
+      return;
+    }
+    if (inside.block == 1) {
+      JoinPixels(from, inside.pixels, count, layout.pitch, there, pixels);
+    } else {
+      for (int64_t c = 0; c < there;) {
+        int64_t length =
+            std::min(there - c, inside.block - (channel + c) % inside.block);
+        const float* source = tensor + inside.At(n, channel + c, first);
+        for (int64_t p = 0; p < count; ++p) {
+          float* pixel = pixels + p * layout.pitch + c;
+          for (int64_t i = 0; i < length; ++i) {
+            pixel[i] = source[p * inside.block + i];
+          }
+        }
+        c += length;
+      }
+      for (int64_t p = 0; there < layout.pitch && p < count; ++p) {
+        std::fill(pixels + p * layout.pitch + there,
+                  pixels + (p + 1) * layout.pitch, 0.0F);
+      }
+    }
+    FromFloat(layout.type, pixels, count * layout.pitch, to);
+  });
+}
+
+// Integers keep their type, except that an application may ask for floats.
+template <class T>
+void ReadIntegers(const ClientLayout& layout, const std::byte* client,
+                  const TensorSpec& spec, T* tensor) {
+  const Inside inside(spec, layout);
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    for (int64_t c = 0; c < there; ++c) {
+      T* to = tensor + inside.At(n, channel + c, first);
+      for (int64_t p = 0; p < count; ++p) {
+        to[p] = Load<T>(client, at + p * layout.pitch + c);
+      }
+    }
+  });
+}
+
+template <class T>
+void WriteIntegers(const ClientLayout& layout, std::byte* client,
+                   const TensorSpec& spec, const T* tensor, bool as_float) {
+  const Inside inside(spec, layout);
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    for (int64_t c = 0; c < there; ++c) {
+      const T* from = tensor + inside.At(n, channel + c, first);
+      for (int64_t p = 0; p < count; ++p) {
+        int64_t i = at + p * layout.pitch + c;
+        if (as_float) {
+          Store(client, i, static_cast<float>(from[p]));
+        } else {
+          Store(client, i, from[p]);
+        }
+      }
+    }
+  });
+}
+
+template <class F>
+void WithIntegerType(DataType type, F&& f) {
+  switch (type) {
+    case DataType::kInt8:
+      return f(int8_t{});
+    case DataType::kUint8:
+    case DataType::kBool:
+      return f(uint8_t{});
+    case DataType::kInt16:
+      return f(int16_t{});
+    case DataType::kUint16:
+      return f(uint16_t{});
+    case DataType::kInt32:
+      return f(int32_t{});
+    case DataType::kUint32:
+      return f(uint32_t{});
+    case DataType::kInt64:
+      return f(int64_t{});
+    case DataType::kUint64:
+      return f(uint64_t{});
+    case DataType::kFloat32:
+      return;
+  }
+}
+
+}  // namespace
+
+size_t TransferScratch(const Shape& shape) {
+  int64_t channels = shape.size() == 4 ? shape[1] : 1;
+  return sizeof(float) *
+         static_cast<size_t>(std::max({kBatch, channels, kMaxGroup}));
+}
+
+void ReadInput(const ClientLayout& layout, const std::byte* client,
+               const TensorSpec& inside, std::byte* tensor,
+               std::byte* scratch) {
+  if (inside.type == DataType::kFloat32) {
+    ReadFloats(layout, client, inside, reinterpret_cast<float*>(tensor),
+               reinterpret_cast<float*>(scratch));
+    return;
+  }
+  WithIntegerType(inside.type, [&]<class T>(T) {
+    ReadIntegers(layout, client, inside, reinterpret_cast<T*>(tensor));
+  });
+}
+
+void WriteOutput(const ClientLayout& layout, std::byte* client,
+                 const TensorSpec& inside, const std::byte* tensor,
+                 std::byte* scratch) {
+  if (inside.type == DataType::kFloat32) {
+    WriteFloats(layout, client, inside, reinterpret_cast<const float*>(tensor),
+                reinterpret_cast<float*>(scratch));
+    return;
+  }
+  WithIntegerType(inside.type, [&]<class T>(T) {
+    WriteIntegers(layout, client, inside, reinterpret_cast<const T*>(tensor),
+                  layout.type == TensorType::kFloat32);
+  });
+}
+
+}  // namespace rknnd::soft

@@ -1,0 +1,72 @@
+// One shape row of a model, ready to run: a list of steps over an arena.
+// Immutable; any number of workers run it at once, each with its own arena and
+// scratch.
+
+#ifndef DRIVER_SOFT_PLAN_PROGRAM_H_
+#define DRIVER_SOFT_PLAN_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/posix/clock.h"
+#include "driver/device.h"
+#include "driver/soft/kernels/operator.h"
+#include "driver/soft/plan/io_port.h"
+
+namespace rknnd::soft {
+
+// Where a step finds a tensor.
+struct Operand {
+  enum class Kind : uint8_t { kNone, kArena, kConstant };
+  Kind kind = Kind::kNone;
+  uint64_t offset = 0;                  // kArena
+  const std::byte* constant = nullptr;  // kConstant
+};
+
+struct Step {
+  enum class Kind : uint8_t { kInput, kKernel, kOutput };
+  Kind kind = Kind::kKernel;
+  uint32_t layer = 0;              // index in ProgramInfo::layers
+  uint32_t port = 0;               // kInput, kOutput
+  const Kernel* kernel = nullptr;  // kKernel; the model's
+  // Ranges of Program::operands: inputs, then outputs.
+  uint32_t first_operand = 0, inputs = 0, outputs = 0;
+};
+
+// What one run works with.
+struct RunMemory {
+  std::byte* arena = nullptr;    // ProgramInfo::internal_size bytes
+  std::byte* scratch = nullptr;  // Program::scratch_size bytes
+  std::span<const driver::TensorBinding> inputs, outputs;  // AttachedMemory
+};
+
+struct Program {
+  driver::ProgramInfo info;
+  std::vector<IoPort> inputs, outputs;
+  std::vector<Step> steps;
+  std::vector<Operand> operands;
+  // What lies behind each port, as it is inside.
+  std::vector<TensorSpec> input_tensors, output_tensors;
+  // Why the steps end before the outputs: an operator of a foreign domain.
+  absl::Status stop;
+  uint64_t scratch_size = 0;
+
+  // Thread: worker. Allocates nothing unless it fails. DATA_LOSS naming the
+  // binding when a client's memory goes away under it. `layer_times` is empty
+  // or has a place for each layer.
+  absl::Status Run(const RunMemory& memory, std::span<int64_t> layer_times,
+                   const base::Clock& clock) const;
+
+ private:
+  absl::Status Transfer(const Step& step, const RunMemory& memory) const;
+  absl::Status Compute(const Step& step, const RunMemory& memory) const;
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_PLAN_PROGRAM_H_

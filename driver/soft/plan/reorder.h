@@ -1,0 +1,43 @@
+// Moves a tensor between placements: dense and blocked by channels
+// (operator.h). plan/ puts these between kernels that want different ones.
+
+#ifndef DRIVER_SOFT_PLAN_REORDER_H_
+#define DRIVER_SOFT_PLAN_REORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "driver/soft/kernels/operator.h"
+
+namespace rknnd::soft {
+
+// Thread: any.
+class Reorder {
+ public:
+  // Same type and shape; one of them dense, the other blocked.
+  Reorder(const TensorSpec& from, const TensorSpec& to);
+  void Run(const std::byte* from, std::byte* to) const;
+
+ private:
+  int64_t batch_ = 1, channels_ = 1, pixels_ = 1;
+  int block_ = 1;
+  bool to_blocked_ = false;
+  size_t element_size_ = 4;
+};
+
+class ReorderKernel final : public Kernel {
+ public:
+  ReorderKernel(const TensorSpec& from, const TensorSpec& to)
+      : reorder_(from, to) {}
+  absl::Status Run(std::span<const std::byte* const> inputs,
+                   std::span<std::byte* const> outputs,
+                   std::byte* scratch) const override;
+
+ private:
+  Reorder reorder_;
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_PLAN_REORDER_H_

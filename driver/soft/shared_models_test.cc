@@ -1,0 +1,146 @@
+// The float networks of ../shared/models against the answers stored with them.
+// Prints the time of a run on one thread: figures, not conditions.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "base/posix/clock.h"
+#include "base/posix/half.h"
+#include "driver/soft/soft_device.h"
+#include "driver/soft/testing/run_model.h"
+#include "gtest/gtest.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::TensorType;
+
+struct Case {
+  const char* name;
+  TensorType input = TensorType::kFloat32;
+  TensorType output = TensorType::kFloat32;
+  double tolerance = 1e-4;  // of the largest reference value
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class SharedModelTest : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    std::string shared = testing::SharedFolder();
+    if (shared.empty()) GTEST_SKIP() << "no ../shared (set RKNND_SHARED)";
+    folder_ = shared + "/models/" + GetParam().name;
+    device_ = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+    device_->EnterWorker();
+  }
+
+  std::vector<float> Floats(const std::vector<std::byte>& bytes,
+                            TensorType type) {
+    std::vector<float> floats(bytes.size() / driver::ElementSize(type));
+    if (type == TensorType::kFloat32) {
+      std::memcpy(floats.data(), bytes.data(), bytes.size());
+    } else {
+      std::vector<base::Half> halves(floats.size());
+      std::memcpy(halves.data(), bytes.data(), bytes.size());
+      base::HalfToFloat(halves, floats);
+    }
+    return floats;
+  }
+
+  std::string folder_;
+  std::unique_ptr<driver::Device> device_;
+};
+
+TEST_P(SharedModelTest, GivesTheStoredAnswers) {
+  auto model = device_->Load(testing::ReadFile(folder_ + "/model.onnx"), "",
+                             GetParam().name);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const driver::ProgramInfo& program = (*model)->info().programs[0];
+  for (const std::string set : {"/set_0", "/set_1"}) {
+    std::vector<testing::TestTensor> inputs;
+    std::vector<testing::TestTensor> outputs;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      inputs.push_back(
+          {testing::PlainFormat(program.inputs[i], GetParam().input),
+           testing::ReadFile(folder_ + set + "/input_" + std::to_string(i) +
+                             ".bin")});
+    }
+    for (const driver::TensorAttr& attr : program.outputs) {
+      outputs.push_back({testing::PlainFormat(attr, GetParam().output), {}});
+    }
+
+    ASSERT_TRUE(testing::RunOnce(*device_, **model, inputs, outputs).ok());
+
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      std::vector<std::byte> reference = testing::ReadFile(
+          folder_ + set + "/output_" + std::to_string(i) + ".bin");
+      ASSERT_EQ(reference.size(), outputs[i].bytes.size());
+      std::vector<float> wanted = Floats(reference, GetParam().output);
+      std::vector<float> got = Floats(outputs[i].bytes, GetParam().output);
+      double largest = 0;
+      double off = 0;
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        largest = std::max(largest, std::fabs(static_cast<double>(wanted[k])));
+        double d = std::fabs(static_cast<double>(wanted[k]) - got[k]);
+        off = std::isnan(d) ? INFINITY : std::max(off, d);
+      }
+      EXPECT_LE(off, GetParam().tolerance * largest)
+          << program.outputs[i].name << " of " << set;
+    }
+  }
+}
+
+TEST_P(SharedModelTest, RunsInTheTimeItPrints) {
+  auto model = device_->Load(testing::ReadFile(folder_ + "/model.onnx"), "",
+                             GetParam().name);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const driver::ProgramInfo& program = (*model)->info().programs[0];
+  std::vector<driver::TensorFormat> inputs;
+  std::vector<driver::TensorFormat> outputs;
+  for (const auto& attr : program.inputs) {
+    inputs.push_back(testing::PlainFormat(attr, GetParam().input));
+  }
+  for (const auto& attr : program.outputs) {
+    outputs.push_back(testing::PlainFormat(attr, GetParam().output));
+  }
+  auto bound = testing::BoundModel::Make(*device_, **model, inputs, outputs);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  std::vector<int64_t> times;
+  std::vector<int64_t> layer_times;
+  for (int i = 0; i < 7; ++i) {
+    driver::JobResult result = (*bound)->Run(0, &layer_times);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    times.push_back(result.ended - result.started);
+  }
+  std::sort(times.begin(), times.end());
+  std::cout << GetParam().name << ": " << times[0] / 1000 << " us best, "
+            << times[times.size() / 2] / 1000 << " us median, "
+            << program.layers.size() << " layers, weights "
+            << (*model)->info().weight_size / 1024 << " KiB, internal "
+            << program.internal_size / 1024 << " KiB\n";
+  int64_t sum = 0;
+  for (size_t i = 0; i < layer_times.size(); ++i) {
+    EXPECT_GE(layer_times[i], 0);
+    sum += layer_times[i];
+    if (std::getenv("RKNND_LAYERS") != nullptr) {
+      std::cout << "  " << layer_times[i] / 1000.0 << " "
+                << program.layers[i].type << " " << program.layers[i].name
+                << " " << program.layers[i].input_shape << " -> "
+                << program.layers[i].output_shape << "\n";
+    }
+  }
+  EXPECT_GT(sum, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Float, SharedModelTest,
+    ::testing::Values(Case{"mnist_8"}, Case{"ultraface_rfb_320"},
+                      Case{"squeezenet_fp16", TensorType::kFloat16,
+                           TensorType::kFloat16, 2e-3}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace rknnd::soft

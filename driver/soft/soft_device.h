@@ -1,0 +1,65 @@
+// The software NPU: executes ONNX models on the CPU behind the same contract as
+// a real one. A job runs on the thread that submits it, with the memory of the
+// core it was given.
+
+#ifndef DRIVER_SOFT_SOFT_DEVICE_H_
+#define DRIVER_SOFT_SOFT_DEVICE_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "base/posix/mapping.h"
+#include "base/posix/mutex.h"
+#include "driver/device.h"
+#include "driver/soft/soc.h"
+
+namespace rknnd::soft {
+
+// `options.soc` picks the profile; `options.clock` outlives the device, null is
+// CLOCK_MONOTONIC.
+absl::StatusOr<std::unique_ptr<driver::Device>> OpenSoftDevice(
+    const driver::DeviceOptions& options);
+
+// Thread: any.
+class SoftDevice final : public driver::Device {
+ public:
+  SoftDevice(const SocProfile& soc, const base::Clock* clock);
+
+  [[nodiscard]] const driver::DeviceInfo& info() const override {
+    return info_;
+  }
+  absl::StatusOr<std::unique_ptr<driver::Model>> Load(
+      std::span<const std::byte> bytes, const std::string& options,
+      const std::string& name) override;
+  absl::StatusOr<std::unique_ptr<driver::Memory>> Attach(
+      const driver::MemoryRef& memory, driver::MemoryAccess access) override;
+  void Submit(const driver::JobRequest& job) override;
+  void EnterWorker() override;
+
+ private:
+  // Private memory of one core: kernels keep pointers in it, so no client may
+  // ever map it. A job holds it while it runs; a model that needs more replaces
+  // it.
+  struct Core {
+    base::Mutex mutex;
+    std::shared_ptr<base::Mapping> scratch RKNND_GUARDED_BY(mutex);
+  };
+
+  absl::Status GrowScratch(uint64_t size);
+  absl::Status RunJob(const driver::JobRequest& job);
+
+  const SocProfile soc_;
+  const base::MonotonicClock monotonic_;
+  const base::Clock& clock_;
+  driver::DeviceInfo info_;
+  std::vector<std::unique_ptr<Core>> cores_;
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_SOFT_DEVICE_H_

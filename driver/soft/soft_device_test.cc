@@ -1,0 +1,357 @@
+// The software NPU through its contract, on models made here.
+
+#include "driver/soft/soft_device.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/posix/memfd.h"
+#include "driver/soft/testing/allocations.h"
+#include "driver/soft/testing/onnx_builder.h"
+#include "driver/soft/testing/run_model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::TensorFormat;
+using driver::TensorLayout;
+using driver::TensorType;
+using ::testing::AllOf;
+using testing::BoundModel;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::OnnxBuilder;
+
+constexpr TensorFormat kFloats{.type = TensorType::kFloat32,
+                               .layout = TensorLayout::kUndefined};
+constexpr TensorFormat kImage{.type = TensorType::kFloat32,
+                              .layout = TensorLayout::kNchw};
+
+class SoftDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto device = OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+    device_->EnterWorker();
+  }
+
+  std::unique_ptr<driver::Model> Load(const OnnxBuilder& builder) {
+    auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *std::move(model) : nullptr;
+  }
+
+  // Four floats in, four floats out.
+  std::vector<float> RunFloats(const driver::Model& model,
+                               std::vector<float> values) {
+    auto bound = BoundModel::Make(*device_, model, {kFloats}, {kFloats});
+    EXPECT_TRUE(bound.ok()) << bound.status();
+    std::memcpy((*bound)->input(0).data(), values.data(),
+                values.size() * sizeof(float));
+    driver::JobResult result = (*bound)->Run();
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    std::memcpy(values.data(), (*bound)->output(0).data(),
+                values.size() * sizeof(float));
+    return values;
+  }
+
+  std::unique_ptr<driver::Device> device_;
+};
+
+OnnxBuilder AddTen() {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4})
+      .Floats("ten", {1}, {10})
+      .Node("Add", {"x", "ten"}, {"y"}, "sum")
+      .Output("y", {1, 4});
+  return builder;
+}
+
+// Convolutions of 20 channels, activations, a residual sum: what placements and
+// fusion see.
+OnnxBuilder SmallNetwork() {
+  OnnxBuilder builder;
+  std::vector<float> first(20 * 3 * 9);
+  std::vector<float> second(20 * 20);
+  for (size_t i = 0; i < first.size(); ++i) {
+    first[i] = static_cast<float>(i % 7) / 10 - 0.3F;
+  }
+  for (size_t i = 0; i < second.size(); ++i) {
+    second[i] = static_cast<float>(i % 5) / 20 - 0.1F;
+  }
+  builder.Input("x", {1, 3, 12, 10})
+      .Floats("w1", {20, 3, 3, 3}, first)
+      .Floats("w2", {20, 20, 1, 1}, second)
+      .Node("Conv", {"x", "w1"}, {"a"}, "first")
+      .Ints("pads", {1, 1, 1, 1})
+      .Node("Relu", {"a"}, {"b"})
+      .Node("Conv", {"b", "w2"}, {"c"}, "second")
+      .Node("Add", {"b", "c"}, {"y"})
+      .Output("y", {1, 20, 12, 10});
+  return builder;
+}
+
+TEST_F(SoftDeviceTest, InfoIsThatOfTheSoc) {
+  EXPECT_EQ(device_->info().kind, "soft");
+  EXPECT_EQ(device_->info().cores, 3U);
+  EXPECT_THAT(device_->info().runtime, HasSubstr("2.3.2 ("));
+}
+
+TEST_F(SoftDeviceTest, UnknownSocIsAnErrorThatListsTheKnownOnes) {
+  auto device = OpenSoftDevice({.kind = "soft", .soc = "rk9999"});
+
+  EXPECT_THAT(
+      std::string(device.status().message()),
+      AllOf(HasSubstr("'rk9999'"), HasSubstr("rk3588"), HasSubstr("rk3566")));
+}
+
+TEST_F(SoftDeviceTest, AddsTen) {
+  auto model = Load(AddTen());
+
+  EXPECT_THAT(RunFloats(*model, {1, 2, 3, 4}), ElementsAre(11, 12, 13, 14));
+}
+
+TEST_F(SoftDeviceTest, ModelInfoNamesTheGraphAndItsOptions) {
+  auto model = Load(AddTen().Metadata("rknn.custom_string", "v7"));
+
+  EXPECT_EQ(model->info().name, "test");
+  EXPECT_EQ(model->info().custom_string, "v7");
+  EXPECT_GT(model->info().weight_size, 0U);
+  EXPECT_EQ(model->info().programs.size(), 1U);
+  std::vector<std::string> types;
+  for (const auto& layer : model->info().programs[0].layers) {
+    types.push_back(layer.type);
+  }
+  EXPECT_THAT(types, ElementsAre("InputOperator", "Add", "OutputOperator"));
+}
+
+TEST_F(SoftDeviceTest, RunIsStampedAndLayersAreTimed) {
+  auto model = Load(SmallNetwork());
+  auto bound = BoundModel::Make(*device_, *model, {kImage}, {kImage});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  std::vector<int64_t> times;
+
+  driver::JobResult result = (*bound)->Run(1, &times);
+
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_GT(result.ended, result.started);
+  int64_t sum = 0;
+  for (int64_t time : times) {
+    EXPECT_GE(time, 0);
+    sum += time;
+  }
+  EXPECT_GT(sum, 0);
+  EXPECT_LE(sum, result.ended - result.started);
+}
+
+TEST_F(SoftDeviceTest, EveryCoreGivesTheSameAnswer) {
+  auto model = Load(SmallNetwork());
+  auto bound = BoundModel::Make(*device_, *model, {kImage}, {kImage});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  auto* pixels = reinterpret_cast<float*>((*bound)->input(0).data());
+  for (int i = 0; i < 360; ++i) pixels[i] = static_cast<float>(i % 11) - 5;
+  const size_t bytes = 20 * 12 * 10 * sizeof(float);
+  ASSERT_TRUE((*bound)->Run(0).status.ok());
+  std::vector<std::byte> first((*bound)->output(0).data(),
+                               (*bound)->output(0).data() + bytes);
+
+  for (uint32_t core : {1U, 2U}) {
+    std::memset((*bound)->output(0).data(), 0, bytes);
+    ASSERT_TRUE((*bound)->Run(core).status.ok());
+    EXPECT_EQ(std::memcmp((*bound)->output(0).data(), first.data(), bytes), 0);
+  }
+}
+
+TEST_F(SoftDeviceTest, ManyThreadsRunOneModelAtOnce) {
+  auto model = Load(SmallNetwork());
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (uint32_t core = 0; core < 3; ++core) {
+    threads.emplace_back([this, core, &model, &good] {
+      device_->EnterWorker();
+      auto bound = BoundModel::Make(*device_, *model, {kImage}, {kImage});
+      for (int i = 0; i < 20; ++i) {
+        good += (*bound)->Run(core).status.ok() ? 1 : 0;
+        // A larger model grows the scratch under running jobs.
+        if (core == 0 && i == 5) {
+          good += device_->Load(SmallNetwork().Bytes(), "", "n").ok() ? 1 : 0;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(good, 61);
+}
+
+TEST_F(SoftDeviceTest, SubmitAllocatesNothing) {
+  auto model = Load(SmallNetwork());
+  auto bound = BoundModel::Make(
+      *device_, *model,
+      {{.type = TensorType::kUint8, .layout = TensorLayout::kNhwc}},
+      {{.type = TensorType::kFloat16, .layout = TensorLayout::kNchw}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  ASSERT_TRUE((*bound)->Run().status.ok());
+  const uint64_t before = testing::Allocations();
+
+  driver::JobResult result = (*bound)->Run();
+
+  const uint64_t after = testing::Allocations();
+  EXPECT_TRUE(result.status.ok());
+  EXPECT_GT(before, 0U);
+  EXPECT_EQ(after, before);
+}
+
+TEST_F(SoftDeviceTest, BytesOfAnImageBecomeFloats) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 3, 2, 2})
+      .Node("Relu", {"x"}, {"y"})
+      .Output("y", {1, 3, 2, 2});
+  auto model = Load(builder);
+  auto bound = BoundModel::Make(
+      *device_, *model,
+      {{.type = TensorType::kUint8, .layout = TensorLayout::kNhwc}}, {kImage});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  for (int i = 0; i < 12; ++i) {
+    (*bound)->input(0).data()[i] = static_cast<std::byte>(i * 20);
+  }
+
+  ASSERT_TRUE((*bound)->Run().status.ok());
+
+  const auto* out = reinterpret_cast<float*>((*bound)->output(0).data());
+  EXPECT_THAT(
+      std::vector<float>(out, out + 12),
+      ElementsAre(0, 60, 120, 180, 20, 80, 140, 200, 40, 100, 160, 220));
+}
+
+TEST_F(SoftDeviceTest, OutputMayBeAConstantOrAnInput) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4})
+      .Floats("c", {4}, {1, 2, 3, 4})
+      .Node("Identity", {"x"}, {"same"})
+      .Node("Identity", {"c"}, {"fixed"})
+      .Output("same", {1, 4})
+      .Output("fixed", {4});
+  auto model = Load(builder);
+  auto bound =
+      BoundModel::Make(*device_, *model, {kFloats}, {kFloats, kFloats});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  const float values[] = {7, 8, 9, 10};
+  std::memcpy((*bound)->input(0).data(), values, sizeof(values));
+
+  ASSERT_TRUE((*bound)->Run().status.ok());
+
+  EXPECT_EQ(reinterpret_cast<float*>((*bound)->output(0).data())[3], 10);
+  EXPECT_EQ(reinterpret_cast<float*>((*bound)->output(1).data())[2], 3);
+  EXPECT_EQ(model->info().programs[0].outputs[0].name, "same");
+}
+
+TEST_F(SoftDeviceTest, ForeignOperatorLoadsAndFailsAtRunByName) {
+  OnnxBuilder builder;
+  builder.Opset(1, "my.domain")
+      .Input("x", {1, 4})
+      .Node("Foo", {"x"}, {"y"}, "foo", "my.domain")
+      .Output("y", {1, 4});
+  auto model = Load(builder);
+  auto bound = BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+
+  driver::JobResult result = (*bound)->Run();
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(result.status.message()),
+              HasSubstr("operator 'my.domain::Foo' of node 'foo'"));
+}
+
+TEST_F(SoftDeviceTest, LoadErrorsNameOperatorNodeAndModel) {
+  OnnxBuilder builder;
+  builder.Input("x", {2})
+      .Node("NoSuchOperator", {"x"}, {"y"}, "culprit")
+      .Output("y", {2});
+
+  auto model = device_->Load(builder.Bytes(), "", "net.onnx");
+
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(model.status().message()),
+              AllOf(HasSubstr("net.onnx"), HasSubstr("NoSuchOperator"),
+                    HasSubstr("culprit")));
+}
+
+TEST_F(SoftDeviceTest, MemoryThatGoesAwayCostsTheJobNotTheProcess) {
+  auto model = Load(AddTen());
+  // Not sealed, as if an import check had been fooled; two pages.
+  base::UniqueFd fd(memfd_create("hostile", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(fd.get(), 8192), 0);
+  auto memory =
+      device_->Attach({fd.get(), 4096, 4096}, driver::MemoryAccess::kReadWrite);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  auto bound = BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
+  ASSERT_TRUE(bound.ok());
+  ASSERT_EQ(ftruncate(fd.get(), 4096), 0);
+
+  driver::JobResult result = (*bound)->RunWithInput(0, memory->get());
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(result.status.message()), HasSubstr("input 'x'"));
+  EXPECT_TRUE((*bound)->Run().status.ok());
+}
+
+TEST_F(SoftDeviceTest, ReadOnlyMemoryCannotBeAttachedForWriting) {
+  const std::vector<std::byte> bytes(4096);
+  base::UniqueFd fd = *base::MakeImmutableMemfd("sealed", bytes);
+
+  auto memory =
+      device_->Attach({fd.get(), 0, 4096}, driver::MemoryAccess::kReadWrite);
+
+  ASSERT_FALSE(memory.ok());
+  EXPECT_THAT(std::string(memory.status().message()),
+              HasSubstr("must be writable"));
+  EXPECT_TRUE(
+      device_->Attach({fd.get(), 0, 4096}, driver::MemoryAccess::kRead).ok());
+}
+
+TEST_F(SoftDeviceTest, MemoryPastTheEndOfItsFileCannotBeAttached) {
+  base::UniqueFd fd = *base::MakeMemfd("short", 4096);
+
+  EXPECT_FALSE(
+      device_->Attach({fd.get(), 0, 1 << 20}, driver::MemoryAccess::kReadWrite)
+          .ok());
+  EXPECT_FALSE(device_
+                   ->Attach({fd.get(), UINT64_MAX - 100, 4096},
+                            driver::MemoryAccess::kReadWrite)
+                   .ok());
+}
+
+TEST_F(SoftDeviceTest, MemoryStaysWhenItsFdIsClosed) {
+  base::UniqueFd fd = *base::MakeMemfd("closed", 4096);
+  auto memory =
+      device_->Attach({fd.get(), 0, 4096}, driver::MemoryAccess::kReadWrite);
+  ASSERT_TRUE(memory.ok());
+  fd.reset();
+  auto model = Load(AddTen());
+  auto bound = BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
+
+  EXPECT_TRUE((*bound)->RunWithInput(0, memory->get()).status.ok());
+}
+
+TEST_F(SoftDeviceTest, ScalarOutputsHaveADimension) {
+  OnnxBuilder builder;
+  builder.Input("x", {4})
+      .Int64s("i", {}, {2})
+      .Node("Gather", {"x", "i"}, {"y"})
+      .Output("y", {});
+  auto model = Load(builder);
+
+  EXPECT_THAT(model->info().programs[0].outputs[0].dims, ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace rknnd::soft

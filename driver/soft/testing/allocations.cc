@@ -1,0 +1,38 @@
+#include "driver/soft/testing/allocations.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+thread_local uint64_t count = 0;
+}  // namespace
+
+// A file of its own: inlined, these two would look mismatched to the compiler.
+void* operator new(size_t size) {
+  ++count;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  ++count;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, static_cast<size_t>(alignment), size) != 0) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace rknnd::soft::testing {
+
+uint64_t Allocations() { return count; }
+
+}  // namespace rknnd::soft::testing
