@@ -1,0 +1,179 @@
+// The file is an administrator's: wrong, perhaps, but not hostile.
+
+#include "daemon/config.h"
+
+#include <sys/stat.h>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/expected.h"
+#include "base/status/status.h"
+
+namespace rknnd {
+namespace {
+
+// A grace period above a day is a unit mistaken.
+constexpr double kMaxGraceSeconds = 24 * 3600;
+
+using Setter = std::function<absl::Status(const toml::node&)>;
+using Setters = std::map<std::string, Setter, std::less<>>;
+
+absl::Status WrongType(const char* wanted) {
+  return absl::InvalidArgumentError(absl::StrCat("must be ", wanted));
+}
+
+Setter Text(std::string& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    const auto* value = node.as_string();
+    if (value == nullptr) return WrongType("a text in quotes");
+    target = value->get();
+    return absl::OkStatus();
+  };
+}
+
+template <class Integer>
+Setter Number(Integer& target, uint64_t least) {
+  return [&target, least](const toml::node& node) -> absl::Status {
+    const auto* value = node.as_integer();
+    if (value == nullptr) return WrongType("a whole number");
+    const int64_t number = value->get();
+    if (number < 0 || static_cast<uint64_t>(number) < least ||
+        static_cast<uint64_t>(number) > std::numeric_limits<Integer>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("is ", number, ", must be ", least, " to ",
+                       std::numeric_limits<Integer>::max()));
+    }
+    target = static_cast<Integer>(number);
+    return absl::OkStatus();
+  };
+}
+
+absl::Status Apply(const toml::table& table, const Setters& setters,
+                   const std::string& prefix, const std::string& path) {
+  for (const auto& [key, node] : table) {
+    const std::string name = absl::StrCat(prefix, std::string(key.str()));
+    const auto where = [&, &value = node](const std::string& what) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "' line ", value.source().begin.line,
+                       ": key '", name, "' ", what));
+    };
+    const auto setter = setters.find(std::string(key.str()));
+    if (setter == setters.end()) return where("is unknown to this version");
+    const absl::Status status = setter->second(node);
+    if (!status.ok()) return where(std::string(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadToml(const std::string& text, const std::string& path,
+                      Config& config) {
+  const toml::parse_result parsed = toml::parse(text, path);
+  if (!parsed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' line ", parsed.error().source().begin.line,
+                     ": ", std::string(parsed.error().description())));
+  }
+  const Setters limits = {
+      {"sessions", Number(config.server_limits.sessions, 1)},
+      {"contexts", Number(config.limits.contexts, 1)},
+      {"buffers", Number(config.limits.buffers, 1)},
+      {"memory", Number(config.limits.memory, 4096)},
+      {"model_bytes", Number(config.limits.model_bytes, 1)},
+      {"jobs_per_context", Number(config.limits.jobs_per_context, 1)},
+  };
+  const Setters top = {
+      {"socket", Text(config.socket)},
+      {"device", Text(config.device)},
+      {"soc", Text(config.soc)},
+      {"state_dir", Text(config.state_dir)},
+      {"cache_dir",
+       [&config](const toml::node& node) -> absl::Status {
+         return Text(config.cache_dir.emplace())(node);
+       }},
+      {"log_level", Number(config.log_level, 0)},
+      {"grace",
+       [&config](const toml::node& node) -> absl::Status {
+         const auto seconds = node.value<double>();
+         if (!seconds.has_value()) return WrongType("a number of seconds");
+         if (!(*seconds >= 0 && *seconds <= kMaxGraceSeconds)) {
+           return absl::InvalidArgumentError(absl::StrCat(
+               "is ", *seconds, " seconds, must be 0 to ", kMaxGraceSeconds));
+         }
+         config.grace = static_cast<base::Nanoseconds>(
+             *seconds * static_cast<double>(base::kSecond));
+         return absl::OkStatus();
+       }},
+      {"limits",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [limits]");
+         return Apply(*table, limits, "limits.", path);
+       }},
+  };
+  return Apply(parsed.table(), top, "", path);
+}
+
+absl::Status ReadTomlFile(const std::string& path, Config& config) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    // An empty file sets failbit: it says nothing, which is fine.
+    if (!file.is_open()) {
+      return base::ToStatus(
+          base::ErrnoError(errno, absl::StrCat("open '", path, "'")));
+    }
+  }
+  return ReadToml(text.str(), path, config);
+}
+
+absl::Status CheckConfig(const Config& config) {
+  if (config.socket.empty() || config.socket.front() != '/') {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "socket '", config.socket, "' must be a path from the root"));
+  }
+  if (config.device != "auto" && config.device != "soft" &&
+      config.device != "rknnrt") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device '", config.device,
+                     "' is unknown: use 'soft', 'rknnrt' or 'auto'"));
+  }
+  if (config.log_level > 5) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("log_level is ", config.log_level, ", must be 0 to 5"));
+  }
+  return absl::OkStatus();
+}
+
+std::string DefaultCacheDir() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
+  const char* given = std::getenv("CACHE_DIRECTORY");
+  if (given != nullptr && *given != '\0') {
+    // Several are separated by colons; ours is the first.
+    const std::string list(given);
+    return list.substr(0, list.find(':'));
+  }
+  static constexpr char kSystem[] = "/var/cache/rknnd";
+  if (mkdir(kSystem, 0700) != 0 && errno != EEXIST) return "";
+  return access(kSystem, W_OK | X_OK) == 0 ? kSystem : "";
+}
+
+std::string AdminSocketFor(const std::string& socket) {
+  const size_t slash = socket.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "" : socket.substr(0, slash + 1);
+  return folder + "admin.sock";
+}
+
+}  // namespace rknnd

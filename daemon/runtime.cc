@@ -1,0 +1,108 @@
+// Puts the parts together and takes them apart in the order their lifetimes
+// ask for.
+
+#include "daemon/runtime.h"
+
+#include <utility>
+
+#include "base/status/status.h"
+#include "driver/memory/fault_guard.h"
+
+namespace rknnd {
+namespace {
+
+// How long Stop waits for jobs in order before sessions are closed with jobs
+// still queued. Longer than any job of a camera pipeline; service managers
+// wait 90 s.
+constexpr base::Nanoseconds kDrainDeadline = 20 * base::kSecond;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(
+    const RuntimeOptions& options) {
+  std::unique_ptr<Runtime> runtime(new Runtime());
+  RKNND_RETURN_IF_ERROR(runtime->Assemble(options));
+  return runtime;
+}
+
+absl::Status Runtime::Assemble(const RuntimeOptions& options) {
+  driver::InstallFaultGuard();
+  RKNND_ASSIGN_OR_RETURN(loop_,
+                         base::ToStatusOr(base::EventLoop::Create(&clock_)));
+  timers_.emplace(loop_.get());
+  driver::DeviceOptions device;
+  device.kind = options.device;
+  device.soc = options.soc;
+  device.clock = &clock_;
+  RKNND_ASSIGN_OR_RETURN(device_, driver::OpenDevice(device));
+  heaps_.emplace(driver::Heaps::Probe());
+  loader_.Start();
+  RKNND_ASSIGN_OR_RETURN(workers_, transport::Workers::Create(loop_.get()));
+
+  core::ServiceOptions service;
+  service.device = device_.get();
+  service.heaps = &*heaps_;
+  service.clock = &clock_;
+  service.loop = loop_.get();
+  service.loader = &loader_;
+  service.timers = &*timers_;
+  service.waker = workers_.get();
+  service.limits = options.limits;
+  service.model_grace = options.model_grace;
+  service.cache_dir = options.cache_dir;
+  service.vendor_sharing = options.vendor_sharing;
+  RKNND_ASSIGN_OR_RETURN(service_, core::Service::Create(service));
+
+  failures_.emplace(options.log, &clock_);
+  transport::Environment environment;
+  environment.loop = loop_.get();
+  environment.service = service_.get();
+  environment.workers = workers_.get();
+  environment.failures = &*failures_;
+  environment.limits = options.limits;
+  server_ = std::make_unique<transport::SessionServer>(environment,
+                                                       options.server_limits);
+  // One more than cores: the one that waits while all cores are busy.
+  workers_->Start(device_->info().cores + 1, &service_->runner(),
+                  [this](core::SessionId session, const absl::Status& reason) {
+                    server_->CloseSession(session, reason);
+                  });
+  return absl::OkStatus();
+}
+
+Runtime::~Runtime() {
+  // 1. Every session is closed; its queued jobs vanish.
+  server_.reset();
+  // 2. Nothing is loaded any more; a compilation that runs ends first.
+  loader_.Stop();
+  // 3. Running jobs end.
+  if (workers_ != nullptr) workers_->Stop();
+  // 4. What loader and workers have posted still finds its service.
+  if (loop_ != nullptr) {
+    loop_->Quit();
+    loop_->Run();
+  }
+  // 5. Models, arenas, buffers.
+  service_.reset();
+  workers_.reset();
+  // 6. The device after all that it made, the loop after all that watch.
+  device_.reset();
+  loop_.reset();
+}
+
+void Runtime::Run() { loop_->Run(); }
+
+void Runtime::Stop() {
+  if (std::exchange(stopping_, true)) return StopNow();
+  server_->StopListening();
+  loop_->RunAfter(kDrainDeadline, [this] { StopNow(); });
+  service_->Drain([this] { StopNow(); });
+}
+
+void Runtime::StopNow() {
+  server_->StopListening();
+  server_->CloseAll(absl::CancelledError("the daemon stops"));
+  loop_->Quit();
+}
+
+}  // namespace rknnd

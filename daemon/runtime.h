@@ -1,0 +1,93 @@
+// The assembled daemon: device, heaps, core, loader, workers, server, on one
+// event loop. rknnd's main runs it on its main thread; client/local runs it on
+// a thread inside a host program, without signals or names in the file system.
+
+#ifndef DAEMON_RUNTIME_H_
+#define DAEMON_RUNTIME_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
+#include "daemon/core/service.h"
+#include "daemon/core/types.h"
+#include "daemon/loader.h"
+#include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/server.h"
+#include "daemon/transport/session/workers.h"
+#include "driver/device.h"
+#include "driver/memory/heap.h"
+
+namespace rknnd {
+
+struct RuntimeOptions {
+  std::string device = "auto";
+  std::string soc = "rk3588";
+  core::SessionLimits limits;
+  transport::ServerLimits server_limits;
+  base::Nanoseconds model_grace = 30 * base::kSecond;
+  std::string cache_dir;  // empty: none
+  bool vendor_sharing = false;
+  transport::EventLog* log = nullptr;  // outlives the runtime
+};
+
+// Created, run and destroyed on one thread, which is the loop's.
+// Thread: loop.
+class Runtime {
+ public:
+  static absl::StatusOr<std::unique_ptr<Runtime>> Create(
+      const RuntimeOptions& options);
+  // After Run has returned, or without it.
+  ~Runtime();
+
+  // Serves until stopped.
+  void Run();
+  // Lets running jobs end, answers no new ones, then makes Run return.
+  void Stop();
+  // Makes Run return; what sessions own goes, running jobs end first.
+  void StopNow();
+
+  [[nodiscard]] base::EventLoop& loop() { return *loop_; }
+  [[nodiscard]] transport::SessionServer& server() { return *server_; }
+  [[nodiscard]] transport::Workers& workers() { return *workers_; }
+  [[nodiscard]] const core::Service& service() const { return *service_; }
+  [[nodiscard]] const driver::Heaps& heaps() const { return *heaps_; }
+
+ private:
+  // Core's timers on the loop.
+  class Timers final : public core::TimerQueue {
+   public:
+    explicit Timers(base::EventLoop* loop) : loop_(loop) {}
+    uint64_t RunAfter(base::Nanoseconds delay,
+                      std::function<void()> task) override {
+      return loop_->RunAfter(delay, std::move(task));
+    }
+    void Cancel(uint64_t timer) override { loop_->CancelTimer(timer); }
+
+   private:
+    base::EventLoop* const loop_;
+  };
+
+  Runtime() = default;
+  absl::Status Assemble(const RuntimeOptions& options);
+
+  base::MonotonicClock clock_;
+  std::unique_ptr<base::EventLoop> loop_;
+  std::optional<Timers> timers_;
+  std::unique_ptr<driver::Device> device_;
+  std::optional<driver::Heaps> heaps_;
+  Loader loader_;
+  std::unique_ptr<transport::Workers> workers_;
+  std::unique_ptr<core::Service> service_;
+  std::optional<transport::FailureLog> failures_;
+  std::unique_ptr<transport::SessionServer> server_;
+  bool stopping_ = false;
+};
+
+}  // namespace rknnd
+
+#endif  // DAEMON_RUNTIME_H_

@@ -1,0 +1,47 @@
+// Called by connections on the loop with words that clients chose.
+
+#include "daemon/transport/session/event_log.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "absl/strings/str_cat.h"
+
+namespace rknnd::transport {
+
+std::string Printable(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = '?';
+  }
+  return result;
+}
+
+void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
+                       std::string_view what, const absl::Status& status) {
+  const base::Nanoseconds now = clock_->Now();
+  const auto refill = static_cast<uint64_t>((now - refilled_) / kPerLine);
+  if (refill > 0) {
+    tokens_ = static_cast<uint32_t>(std::min<uint64_t>(
+        kBurst, tokens_ + std::min<uint64_t>(refill, kBurst)));
+    refilled_ = now;
+  }
+  if (tokens_ == 0) {
+    ++left_out_;
+    return;
+  }
+  --tokens_;
+  std::string line =
+      absl::StrCat(std::string(what), " failed: pid ", peer.pid, " uid ",
+                   peer.uid, " '", Printable(peer.comm), "' session ", session,
+                   ": ", absl::StatusCodeToString(status.code()), ": ",
+                   Printable(std::string(status.message())));
+  if (left_out_ > 0) {
+    absl::StrAppend(&line, " (", left_out_, " such lines left out before)");
+    left_out_ = 0;
+  }
+  log_->Write(Severity::kWarning, line);
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,56 @@
+// The daemon's own log, as the transports see it: rknnd writes to stderr, the
+// daemon inside a host program (target `local:`) writes nowhere. A client's
+// log is another matter: core::LogSink.
+
+#ifndef DAEMON_TRANSPORT_SESSION_EVENT_LOG_H_
+#define DAEMON_TRANSPORT_SESSION_EVENT_LOG_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "base/posix/clock.h"
+#include "daemon/core/types.h"
+
+namespace rknnd::transport {
+
+enum class Severity { kError, kWarning, kInfo, kDebug };
+
+// Thread: any.
+class EventLog {
+ public:
+  virtual ~EventLog() = default;
+  virtual void Write(Severity severity, const std::string& text) = 0;
+};
+
+// One line for each request that ends badly, but no more than a reader and a
+// disk can take: what clients cause has a limit. Thread: loop.
+class FailureLog {
+ public:
+  // Both outlive it.
+  FailureLog(EventLog* log, const base::Clock* clock)
+      : log_(log), clock_(clock), refilled_(clock->Now()) {}
+
+  // `what` names the request or the event, as in "CreateContext".
+  void Write(const core::SessionPeer& peer, core::SessionId session,
+             std::string_view what, const absl::Status& status);
+
+ private:
+  // A burst tells what happens; after it a few lines a second.
+  static constexpr uint32_t kBurst = 20;
+  static constexpr base::Nanoseconds kPerLine = 200 * base::kMillisecond;
+
+  EventLog* const log_;
+  const base::Clock* const clock_;
+  base::Nanoseconds refilled_;
+  uint32_t tokens_ = kBurst;
+  uint64_t left_out_ = 0;
+};
+
+// Text of a client without what would break a line or steer a terminal.
+std::string Printable(std::string_view text);
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_EVENT_LOG_H_

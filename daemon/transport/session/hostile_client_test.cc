@@ -1,0 +1,372 @@
+// Clients that lie, flood, stop reading or die. Each test has a neighbour who
+// must not notice, and looks at what is left afterwards.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/posix/socket.h"
+#include "daemon/transport/session/testing/test_daemon.h"
+
+namespace rknnd::transport::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class HostileClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(neighbour_.SayHello().code, base::Code::kOk);
+    neighbour_.MakeReady(1);
+  }
+  void TearDown() override { ExpectNeighbourServed(); }
+
+  void ExpectNeighbourServed() {
+    static uint8_t value = 0;
+    ++value;
+    std::memset(neighbour_.buffer(10), value, 64);
+    ASSERT_EQ(neighbour_.RunOnce(1), base::Code::kOk);
+    EXPECT_EQ(neighbour_.buffer(11)[5],
+              static_cast<std::byte>(static_cast<uint8_t>(value + 1)));
+  }
+  TestClient ConnectAndGreet() {
+    TestClient client(daemon_.Connect());
+    EXPECT_EQ(client.SayHello().code, base::Code::kOk);
+    return client;
+  }
+  // Waits until only the neighbour's things are left.
+  void ExpectOnlyNeighbourLeft() {
+    daemon_.WaitUntil([](const core::StatusReport& status) {
+      return status.sessions == 1 && status.contexts == 1 &&
+             status.buffers == 2 && status.memory.io == 8192 &&
+             status.jobs_queued == 0 && status.jobs_running == 0;
+    });
+  }
+
+  TestDaemon daemon_;
+  TestClient neighbour_{daemon_.Connect()};
+};
+
+TEST_F(HostileClientTest, GarbageInsteadOfHelloEndsTheConnection) {
+  TestClient client(daemon_.Connect());
+  const std::vector<std::byte> garbage(500, std::byte{0xA5});
+  ASSERT_TRUE(
+      base::SendMessage(client.socket(), garbage, {}, base::Block::kYes).ok());
+  client.ExpectEnd();
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, GarbageInASessionEndsItAndFreesItsThings) {
+  TestClient client = ConnectAndGreet();
+  client.MakeReady(1);
+  const std::vector<std::byte> garbage(500, std::byte{0xA5});
+  ASSERT_TRUE(
+      base::SendMessage(client.socket(), garbage, {}, base::Block::kYes).ok());
+  client.ExpectEnd();
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, RandomRequestsAreAnsweredOrEndTheSession) {
+  std::mt19937 random(4);  // the same bytes in every run
+  for (int round = 0; round < 40; ++round) {
+    TestClient client = ConnectAndGreet();
+    for (int i = 0; i < 50; ++i) {
+      wire::Frame frame;
+      frame.verb = static_cast<wire::Verb>(1 + random() % 13);
+      frame.request = random();
+      frame.body.resize(random() % 80);
+      for (std::byte& byte : frame.body) {
+        byte = static_cast<std::byte>(random() % 4 == 0 ? random()
+                                                        : random() % 0x48);
+      }
+      ASSERT_TRUE(
+          wire::SendFrame(client.socket(), frame, base::Block::kYes).ok());
+      const auto reply = wire::ReceiveFrame(client.socket(), base::Block::kYes);
+      ASSERT_TRUE(reply.ok());
+      ASSERT_EQ(reply->kind, wire::FrameResult::Kind::kFrame);
+      EXPECT_EQ(reply->frame.request, frame.request);
+    }
+  }
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, MoreFdsThanAMessageMayHaveEndTheConnection) {
+  TestClient client = ConnectAndGreet();
+  const size_t before = OpenFds();
+  constexpr size_t kFds = 60;
+  std::vector<int> fds(kFds, client.doorbell());
+  std::vector<std::byte> bytes(sizeof(wire::FrameHeader));
+  alignas(cmsghdr) char control[CMSG_SPACE(kFds * sizeof(int))] = {};
+  iovec payload = {bytes.data(), bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(kFds * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds.data(), kFds * sizeof(int));
+  ASSERT_GT(sendmsg(client.socket(), &message, 0), 0);
+  client.ExpectEnd();
+  ExpectOnlyNeighbourLeft();
+  EXPECT_LT(OpenFds(), before);
+}
+
+TEST_F(HostileClientTest, ClientThatReadsNoAnswersIsDisconnected) {
+  TestClient client = ConnectAndGreet();
+  wire::Frame request;
+  request.verb = wire::Verb::kReport;
+  request.body = *wire::Encode(wire::ReportRequest{});
+  uint64_t sent = 0;
+  while (wire::SendFrame(client.socket(), request, base::Block::kYes).ok()) {
+    // Far beyond what kernel and daemon keep for a client.
+    ASSERT_LT(++sent, 1'000'000U);
+    if (sent % 100 == 0) ExpectNeighbourServed();
+  }
+  ExpectOnlyNeighbourLeft();
+  EXPECT_THAT(daemon_.log().lines(),
+              Contains(HasSubstr("does not read its answers")));
+}
+
+TEST_F(HostileClientTest, RingViolationEndsTheSessionAndSaysWhy) {
+  TestClient client = ConnectAndGreet();
+  client.MakeReady(1);
+  client.ring()->header.tail.store(100'000);
+  base::SignalEventFd(client.doorbell());
+  client.ExpectEnd();
+  EXPECT_THAT(client.log(), Contains(HasSubstr("disconnected: ring:")));
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, SlotUsedTwiceEndsTheSession) {
+  daemon_.device().HoldJobs(true);
+  TestClient client = ConnectAndGreet();
+  client.MakeReady(1);
+  client.Submit(1, 5);
+  client.Submit(1, 5);
+  client.ExpectEnd();
+  EXPECT_THAT(client.log(), Contains(HasSubstr("still in flight")));
+  daemon_.device().HoldJobs(false);
+  while (daemon_.device().Release()) {
+  }
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, RingScribbledWhileItRunsLeavesTheNeighbourRight) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    TestClient client = ConnectAndGreet();
+    client.MakeReady(1);
+    std::atomic<bool> stop{false};
+    std::thread scribbler([&, seed] {
+      std::mt19937 random(seed);
+      auto* const words = reinterpret_cast<uint32_t*>(client.ring());
+      while (!stop.load()) {
+        // Stores as a hostile process makes them, so that the test itself
+        // has no race the sanitizer could see.
+        __atomic_store_n(&words[random() % (wire::kRingBytes / 4)],
+                         static_cast<uint32_t>(random()), __ATOMIC_RELAXED);
+        client.ring()->header.tail.store(
+            random() % 4 == 0 ? random() : random() % wire::kRingEntries);
+        base::SignalEventFd(client.doorbell());
+      }
+    });
+    for (int i = 0; i < 20; ++i) ExpectNeighbourServed();
+    stop.store(true);
+    scribbler.join();
+  }
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, DoorbellFloodLeavesTheNeighbourServed) {
+  TestClient client = ConnectAndGreet();
+  while (daemon_.workers().counters().penalties.load() == 0) {
+    base::SignalEventFd(client.doorbell());
+  }
+  const uint64_t empty = daemon_.workers().counters().empty.load();
+  for (int i = 0; i < 5000; ++i) {
+    base::SignalEventFd(client.doorbell());
+    if (i % 100 == 0) ExpectNeighbourServed();
+  }
+  EXPECT_LE(daemon_.workers().counters().empty.load(), empty + 8);
+}
+
+TEST_F(HostileClientTest, ClosedAtAnyPhaseNothingIsLeft) {
+  const auto until_hello = [](TestClient& client) {
+    EXPECT_EQ(client.SayHello().code, base::Code::kOk);
+  };
+  const std::vector<std::function<void(TestClient&)>> phases = {
+      [](TestClient&) {},
+      until_hello,
+      [&](TestClient& client) {
+        until_hello(client);
+        client.Upload("bytes=64 weight=5000");
+      },
+      [&](TestClient& client) {
+        until_hello(client);
+        // Not waited for: the model is being loaded when the client goes.
+        wire::Frame request;
+        request.verb = wire::Verb::kCreateContext;
+        request.body = *wire::Encode(wire::CreateContext{});
+        EXPECT_TRUE(
+            wire::SendFrame(client.socket(), request, base::Block::kYes).ok());
+      },
+      [&](TestClient& client) {
+        until_hello(client);
+        EXPECT_EQ(client.Allocate(7, 1 << 20), base::Code::kOk);
+      },
+      [&](TestClient& client) {
+        until_hello(client);
+        client.MakeReady(2);
+      },
+      [&](TestClient& client) {
+        until_hello(client);
+        client.MakeReady(2);
+        for (uint32_t slot = 0; slot < 20; ++slot) client.Submit(2, slot);
+      },
+  };
+  for (const auto& phase : phases) {
+    TestClient client(daemon_.Connect());
+    phase(client);
+    client.Close();
+    ExpectOnlyNeighbourLeft();
+    ExpectNeighbourServed();
+  }
+}
+
+TEST_F(HostileClientTest, MemoryOfARunningJobGoesWhenTheJobEnds) {
+  TestClient client = ConnectAndGreet();
+  client.MakeReady(1);
+  daemon_.device().HoldJobs(true);
+  client.Submit(1, 0);
+  client.Submit(1, 1);
+  while (daemon_.device().held() == 0) std::this_thread::yield();
+  client.Close();
+  daemon_.WaitUntil(
+      [](const core::StatusReport& status) { return status.sessions == 1; });
+  // The job still writes there.
+  EXPECT_GT(daemon_.Status().memory.io, 8192U);
+  daemon_.device().HoldJobs(false);
+  ASSERT_TRUE(daemon_.device().Release());
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, ManyDeathsLeaveNoFd) {
+  const auto live_and_die = [&] {
+    TestClient client = ConnectAndGreet();
+    client.MakeReady(1);
+    client.Submit(1, 0);
+  };
+  live_and_die();
+  ExpectOnlyNeighbourLeft();
+  const size_t before = OpenFds();
+  for (int i = 0; i < 100; ++i) live_and_die();
+  ExpectOnlyNeighbourLeft();
+  EXPECT_EQ(OpenFds(), before);
+}
+
+TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
+  std::string folder = "/tmp/rknnd-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/session.sock";
+  daemon_.RunOnLoop([&] {
+    auto listener = ListenAt(path, 0600);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    ASSERT_TRUE(daemon_.server().Serve(*std::move(listener), false).ok());
+  });
+  auto hold = base::SeqpacketPair();  // the grandchild ends when it closes
+  ASSERT_TRUE(hold.ok());
+  wire::Hello hello{};
+  hello.protocol_min = hello.protocol_max = 1;
+  wire::Frame frame;
+  frame.body = *wire::Encode(hello);
+
+  const pid_t client = fork();
+  if (client == 0) {
+    hold->first.reset();
+    auto socket = base::ConnectUnix(path);
+    if (!socket.ok()) _exit(1);
+    if (!wire::SendFrame(socket->get(), frame, base::Block::kYes).ok()) {
+      _exit(2);
+    }
+    if (!wire::ReceiveFrame(socket->get(), base::Block::kYes).ok()) _exit(3);
+    if (!base::GetPeerPidFd(socket->get()).ok()) _exit(77);
+    if (fork() == 0) {
+      char byte = 0;
+      static_cast<void>(read(hold->second.get(), &byte, 1) == 0);
+      _exit(0);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(client, &status, 0), client);
+  hold->second.reset();
+  unlink(path.c_str());
+  rmdir(folder.c_str());
+  if (WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "this kernel has no SO_PEERPIDFD";
+  }
+  ASSERT_EQ(WEXITSTATUS(status), 0);
+  ExpectOnlyNeighbourLeft();
+}
+
+TEST(ServerLimitsTest, StrangersBeyondTheLimitAreTurnedAway) {
+  TestDaemonOptions options;
+  options.server_limits.strangers = 2;
+  TestDaemon daemon(options);
+  const base::UniqueFd one = daemon.Connect();
+  const base::UniqueFd two = daemon.Connect();
+  daemon.RunOnLoop([&] {
+    auto pair = base::SeqpacketPair();
+    ASSERT_TRUE(pair.ok());
+    EXPECT_TRUE(absl::IsResourceExhausted(
+        daemon.server().Adopt(std::move(pair->first), false)));
+  });
+}
+
+TEST(ServerLimitsTest, SessionBeyondTheLimitIsToldWhich) {
+  TestDaemonOptions options;
+  options.server_limits.sessions = 1;
+  TestDaemon daemon(options);
+  TestClient one(daemon.Connect());
+  ASSERT_EQ(one.SayHello().code, base::Code::kOk);
+  TestClient two(daemon.Connect());
+  const wire::Frame reply = two.SayHello();
+  EXPECT_EQ(reply.code, base::Code::kResourceExhausted);
+  EXPECT_THAT(wire::DecodeFailure(reply).message,
+              HasSubstr("limit 'sessions' is 1"));
+  two.ExpectEnd();
+  one.Close();
+  daemon.WaitUntil(
+      [](const core::StatusReport& status) { return status.sessions == 0; });
+  TestClient three(daemon.Connect());
+  EXPECT_EQ(three.SayHello().code, base::Code::kOk);
+}
+
+TEST(ServerLimitsTest, SocketFolderIsMadeWhenMissing) {
+  std::string folder = "/tmp/rknnd-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/run/session.sock";
+  const auto listener = ListenAt(path, 0600);
+  EXPECT_TRUE(listener.ok()) << listener.status();
+  unlink(path.c_str());
+  rmdir((folder + "/run").c_str());
+  rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace rknnd::transport::testing

@@ -1,0 +1,228 @@
+// See the header: nothing in a request is trusted.
+
+#include "daemon/transport/session/requests.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/memfd.h"
+#include "base/status/status.h"
+#include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/translate.h"
+#include "proto/wire/codec.h"
+
+namespace rknnd::transport {
+namespace {
+
+// Verbs from here on change things for other sessions.
+constexpr uint16_t kFirstAdminVerb = 100;
+constexpr uint16_t kFirstEventVerb = 200;
+
+Reply Failure(absl::Status status) { return {std::move(status), {}, {}}; }
+
+template <class Message>
+Reply Answer(const Message& message, std::vector<base::UniqueFd> fds = {}) {
+  auto body = wire::Encode(message);
+  if (!body.ok()) return Failure(base::ToStatus(body.error()));
+  return {absl::OkStatus(), *std::move(body), std::move(fds)};
+}
+
+Reply Done(absl::Status status) {
+  if (!status.ok()) return Failure(std::move(status));
+  return Answer(wire::Empty{});
+}
+
+template <class Message>
+absl::StatusOr<Message> Decoded(const wire::Frame& request) {
+  return base::ToStatusOr(wire::Decode<Message>(request.body));
+}
+
+absl::Status RequireNumber(const char* what, uint32_t number) {
+  if (number != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the number of a ", what, " is 0"));
+}
+
+// Runs `handle` on the decoded request and answers with what it returns.
+template <class Message, class Handle>
+Reply With(const wire::Frame& request, Handle handle) {
+  const auto message = Decoded<Message>(request);
+  if (!message.ok()) return Failure(message.status());
+  return handle(*message);
+}
+
+}  // namespace
+
+void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
+  const auto verb = static_cast<uint16_t>(request.verb);
+  if (verb >= kFirstAdminVerb && verb < kFirstEventVerb && !admin_) {
+    return reply(Failure(absl::PermissionDeniedError(
+        absl::StrCat("'", VerbName(request.verb),
+                     "' changes things for others: it is served on admin.sock "
+                     "only"))));
+  }
+  switch (request.verb) {
+    case wire::Verb::kHello:
+      return reply(Failure(absl::FailedPreconditionError(
+          "'Hello' is said once, at the start of a connection")));
+    case wire::Verb::kCreateContext:
+      return CreateContext(request, reply);
+    case wire::Verb::kUploadModel:
+      return UploadModel(std::move(request), reply);
+    case wire::Verb::kDestroyContext:
+      return reply(With<wire::DestroyContext>(request, [&](const auto& m) {
+        return Done(session_->DestroyContext(m.context));
+      }));
+    case wire::Verb::kSetCoreMask:
+      return reply(With<wire::SetCoreMask>(request, [&](const auto& m) {
+        return Done(session_->SetCoreMask(m.context, m.core_mask));
+      }));
+    case wire::Verb::kBind:
+      return reply(With<wire::Bind>(request, [&](const auto& m) {
+        const auto bind = ToBindRequest(m);
+        if (!bind.ok()) return Failure(bind.status());
+        return Done(session_->Bind(*bind));
+      }));
+    case wire::Verb::kAllocateBuffer:
+      return reply(AllocateBuffer(request));
+    case wire::Verb::kImportBuffer:
+      return reply(ImportBuffer(std::move(request)));
+    case wire::Verb::kReleaseBuffer:
+      return reply(With<wire::ReleaseBuffer>(request, [&](const auto& m) {
+        return Done(session_->ReleaseBuffer(m.buffer));
+      }));
+    case wire::Verb::kMemorySize:
+      return reply(MemorySize(request));
+    case wire::Verb::kPerfDetail:
+      return reply(PerfDetail(request));
+    case wire::Verb::kReport:
+      return reply(Report(request));
+    case wire::Verb::kDrain:
+      return Drain(reply);
+    case wire::Verb::kLogEvent:
+      break;
+  }
+  reply(Failure(absl::UnimplementedError(absl::StrCat(
+      "'", VerbName(request.verb), "' is unknown to this daemon"))));
+}
+
+void Requests::CreateContext(const wire::Frame& request,
+                             const ReplyCallback& reply) {
+  const auto message = Decoded<wire::CreateContext>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  if (auto status = RequireNumber("context", message->context); !status.ok()) {
+    return reply(Failure(std::move(status)));
+  }
+  core::ContextRequest context;
+  context.number = message->context;
+  std::copy(std::begin(message->model), std::end(message->model),
+            context.model.begin());
+  context.flags = message->flags;
+  context.core_mask = message->core_mask;
+  context.duplicate_of = message->duplicate_of;
+  session_->CreateContext(
+      context, [reply](absl::StatusOr<const driver::ModelInfo*> model) {
+        if (!model.ok()) return reply(Failure(model.status()));
+        const auto info = ToContextInfo(**model);
+        reply(info.ok() ? Answer(*info) : Failure(info.status()));
+      });
+}
+
+void Requests::UploadModel(wire::Frame request, const ReplyCallback& reply) {
+  auto message = Decoded<wire::UploadModel>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  const std::string name = Printable(message->name);
+  if (request.fds.empty()) {
+    return reply(Failure(absl::InvalidArgumentError(
+        absl::StrCat("model '", name, "' came without its bytes' memfd"))));
+  }
+  if (!base::HasSeals(request.fds[0].get(), base::Seals::kImmutable)) {
+    return reply(Failure(absl::InvalidArgumentError(absl::StrCat(
+        "model '", name,
+        "': its bytes must come in a memfd on tmpfs that is sealed against "
+        "shrinking, growing and writing"))));
+  }
+  core::ModelUpload upload;
+  upload.id = message->model;
+  upload.name = name;
+  upload.options = std::move(message->options);
+  upload.bytes = std::move(request.fds[0]);
+  session_->UploadModel(std::move(upload), [reply](absl::Status status) {
+    reply(Done(std::move(status)));
+  });
+}
+
+Reply Requests::AllocateBuffer(const wire::Frame& request) {
+  const auto message = Decoded<wire::AllocateBuffer>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
+    return Failure(std::move(status));
+  }
+  auto buffer =
+      session_->AllocateBuffer(message->buffer, message->size, message->flags);
+  if (!buffer.ok()) return Failure(buffer.status());
+  wire::Buffer answer{};
+  answer.size = buffer->size;
+  wire::SetText(answer.heap, buffer->heap);
+  std::vector<base::UniqueFd> fds;
+  fds.push_back(std::move(buffer->fd));
+  return Answer(answer, std::move(fds));
+}
+
+Reply Requests::ImportBuffer(wire::Frame request) {
+  const auto message = Decoded<wire::ImportBuffer>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
+    return Failure(std::move(status));
+  }
+  if (request.fds.empty()) {
+    return Failure(absl::InvalidArgumentError(
+        absl::StrCat("buffer '", message->buffer, "' came without its fd")));
+  }
+  const auto buffer = session_->ImportBuffer(
+      message->buffer, std::move(request.fds[0]), message->size);
+  if (!buffer.ok()) return Failure(buffer.status());
+  wire::Buffer answer{};
+  answer.size = buffer->size;
+  wire::SetText(answer.heap, buffer->heap);
+  return Answer(answer);
+}
+
+Reply Requests::MemorySize(const wire::Frame& request) {
+  const auto message = Decoded<wire::MemorySizeRequest>(request);
+  if (!message.ok()) return Failure(message.status());
+  const auto size = session_->GetMemorySize(message->context);
+  if (!size.ok()) return Failure(size.status());
+  return Answer(wire::MemorySize{size->weight, size->internal, size->dma_total,
+                                 size->sram_total, size->sram_free});
+}
+
+Reply Requests::PerfDetail(const wire::Frame& request) {
+  const auto message = Decoded<wire::PerfDetailRequest>(request);
+  if (!message.ok()) return Failure(message.status());
+  auto text = session_->PerfDetail(message->context);
+  if (!text.ok()) return Failure(text.status());
+  return Answer(wire::PerfDetail{*std::move(text)});
+}
+
+Reply Requests::Report(const wire::Frame& request) {
+  const auto message = Decoded<wire::ReportRequest>(request);
+  if (!message.ok()) return Failure(message.status());
+  const auto report = MakeReport(*service_, message->kind);
+  if (!report.ok()) return Failure(report.status());
+  return Answer(*report);
+}
+
+void Requests::Drain(const ReplyCallback& reply) {
+  service_->Drain([reply, service = service_] {
+    wire::DrainReply left;
+    for (const core::SessionReport& session : service->Sessions()) {
+      left.sessions.push_back(ToSessionReport(session));
+    }
+    reply(Answer(left));
+  });
+}
+
+}  // namespace rknnd::transport

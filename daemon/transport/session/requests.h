@@ -1,0 +1,56 @@
+// The verbs of an open session: decodes a request, calls core, encodes the
+// answer. Everything in a request was written by a client; a message of the
+// wrong shape ends here, wrong values end in core.
+
+#ifndef DAEMON_TRANSPORT_SESSION_REQUESTS_H_
+#define DAEMON_TRANSPORT_SESSION_REQUESTS_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/posix/unique_fd.h"
+#include "daemon/core/service.h"
+#include "daemon/core/session.h"
+#include "proto/wire/frame.h"
+
+namespace rknnd::transport {
+
+struct Reply {
+  absl::Status status;  // not OK: the body is made from it
+  std::vector<std::byte> body;
+  std::vector<base::UniqueFd> fds;
+};
+using ReplyCallback = std::function<void(Reply)>;
+
+// Thread: loop.
+class Requests {
+ public:
+  // `service` outlives it. `admin`: came in by admin.sock.
+  Requests(core::Service* service, std::shared_ptr<core::Session> session,
+           bool admin)
+      : service_(service), session_(std::move(session)), admin_(admin) {}
+
+  // Answers once, at once or later; not at all when the session ends before.
+  // Takes the request's fds; those a verb has no use for are closed.
+  void Handle(wire::Frame request, const ReplyCallback& reply);
+
+ private:
+  void CreateContext(const wire::Frame& request, const ReplyCallback& reply);
+  void UploadModel(wire::Frame request, const ReplyCallback& reply);
+  Reply AllocateBuffer(const wire::Frame& request);
+  Reply ImportBuffer(wire::Frame request);
+  Reply MemorySize(const wire::Frame& request);
+  Reply PerfDetail(const wire::Frame& request);
+  Reply Report(const wire::Frame& request);
+  void Drain(const ReplyCallback& reply);
+
+  core::Service* const service_;
+  const std::shared_ptr<core::Session> session_;
+  const bool admin_;
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_REQUESTS_H_

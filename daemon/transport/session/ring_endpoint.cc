@@ -1,0 +1,165 @@
+// Reads memory that a hostile client writes at the same time. Every shared
+// word is loaded once, into a copy, and only the copy is checked and used.
+
+#include "daemon/transport/session/ring_endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/futex.h"
+#include "base/posix/memfd.h"
+#include "base/posix/socket.h"
+#include "base/status/status.h"
+
+namespace rknnd::transport {
+namespace {
+
+// Copies an entry word by word with loads that are done exactly once, so that
+// what is checked is what is used.
+wire::Submission CopyOut(const wire::Submission& shared) {
+  constexpr size_t kWords = sizeof(wire::Submission) / sizeof(uint64_t);
+  const auto* from = reinterpret_cast<const char*>(&shared);
+  uint64_t words[kWords];
+  for (size_t i = 0; i < kWords; ++i) {
+    words[i] = __atomic_load_n(
+        reinterpret_cast<const uint64_t*>(from + i * sizeof(uint64_t)),
+        __ATOMIC_RELAXED);
+  }
+  wire::Submission copy;
+  std::memcpy(&copy, words, sizeof copy);
+  return copy;
+}
+
+template <class T>
+void Store(T& shared, T value) {
+  __atomic_store_n(&shared, value, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<RingEndpoint>> RingEndpoint::Create() {
+  RKNND_ASSIGN_OR_RETURN(
+      base::UniqueFd memory,
+      base::ToStatusOr(base::MakeMemfd("rknnd-ring", wire::kRingBytes)));
+  RKNND_ASSIGN_OR_RETURN(base::UniqueFd doorbell,
+                         base::ToStatusOr(base::MakeEventFd()));
+  RKNND_ASSIGN_OR_RETURN(
+      base::Mapping mapping,
+      base::ToStatusOr(base::Mapping::OfFd(memory.get(), 0, wire::kRingBytes,
+                                           base::Mapping::Access::kReadWrite)));
+  auto ring = std::shared_ptr<RingEndpoint>(new RingEndpoint(
+      std::move(memory), std::move(doorbell), std::move(mapping)));
+  ring->ring_->header.magic = wire::kRingMagic;
+  ring->ring_->header.entries = wire::kRingEntries;
+  return ring;
+}
+
+RingEndpoint::RingEndpoint(base::UniqueFd memory, base::UniqueFd doorbell,
+                           base::Mapping mapping)
+    : memory_(std::move(memory)),
+      doorbell_(std::move(doorbell)),
+      mapping_(std::move(mapping)),
+      ring_(reinterpret_cast<wire::Ring*>(mapping_.data())) {}
+
+void RingEndpoint::Open(std::shared_ptr<core::JobGate> gate) {
+  base::MutexLock lock(mutex_);
+  gate_ = std::move(gate);
+}
+
+void RingEndpoint::Close() {
+  base::MutexLock lock(mutex_);
+  gate_.reset();
+}
+
+bool RingEndpoint::HasEntries() const {
+  return ring_->header.tail.load(std::memory_order_acquire) !=
+         head_.load(std::memory_order_relaxed);
+}
+
+RingEndpoint::Drained RingEndpoint::Drain() {
+  Drained result;
+  base::MutexLock lock(mutex_);
+  if (gate_ == nullptr) return result;
+  const uint32_t head = head_.load(std::memory_order_relaxed);
+  const uint32_t tail = ring_->header.tail.load(std::memory_order_acquire);
+  const uint32_t count = tail - head;
+  if (count > wire::kRingEntries) {
+    result.violation = absl::FailedPreconditionError(absl::StrCat(
+        "ring: ", count, " entries announced, it has ", wire::kRingEntries));
+    gate_.reset();
+    return result;
+  }
+  for (; result.entries < count; ++result.entries) {
+    const wire::Submission entry = CopyOut(
+        ring_->submissions[(head + result.entries) % wire::kRingEntries]);
+    result.violation = Take(entry, *gate_);
+    if (!result.violation.ok()) {
+      gate_.reset();
+      break;
+    }
+  }
+  head_.store(head + result.entries, std::memory_order_relaxed);
+  ring_->header.head.store(head + result.entries, std::memory_order_release);
+  return result;
+}
+
+absl::Status RingEndpoint::Take(const wire::Submission& entry,
+                                core::JobGate& gate) {
+  if (entry.slot >= wire::kRingEntries) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "ring: slot '", entry.slot, "' is not below ", wire::kRingEntries));
+  }
+  if (entry.sequence == 0) {
+    return absl::FailedPreconditionError("ring: an entry without a sequence");
+  }
+  core::JobCompletion refused;
+  refused.slot = entry.slot;
+  refused.sequence = entry.sequence;
+  refused.frame = entry.frame;
+  if (entry.operation != static_cast<uint32_t>(wire::RingOperation::kRun)) {
+    refused.status = absl::UnimplementedError(absl::StrCat(
+        "ring: operation '", entry.operation, "' is unknown to this daemon"));
+  } else if (entry.flags != 0) {
+    refused.status = absl::InvalidArgumentError(
+        absl::StrCat("ring: flags '", entry.flags, "' are not defined"));
+  } else if (entry.fence_in != 0 || entry.fence_out != 0) {
+    refused.status =
+        absl::UnimplementedError("ring: this daemon has no fences");
+  } else {
+    return gate.Submit({entry.context, entry.slot, entry.sequence, entry.frame,
+                        entry.timeout_ms});
+  }
+  Complete(refused);
+  return absl::OkStatus();
+}
+
+void RingEndpoint::Complete(const core::JobCompletion& completion) {
+  // Our own number, checked when it was taken; checked again because a slip
+  // here would write outside the ring.
+  if (completion.slot >= wire::kRingEntries) return;
+  wire::Completion& out = ring_->completions[completion.slot];
+  uint32_t text_size = 0;
+  if (!completion.status.ok()) {
+    wire::CompletionText& text = ring_->texts[completion.slot];
+    const absl::string_view message = completion.status.message();
+    text_size =
+        static_cast<uint32_t>(std::min(message.size(), sizeof text.text - 1));
+    std::memcpy(text.text, message.data(), text_size);
+    text.text[text_size] = '\0';
+  }
+  Store(out.code, static_cast<int32_t>(completion.status.raw_code()));
+  Store(out.frame, completion.frame);
+  Store(out.queue_ns, static_cast<uint64_t>(completion.queue));
+  Store(out.run_ns, static_cast<uint64_t>(completion.run));
+  Store(out.total_ns, static_cast<uint64_t>(completion.total));
+  Store(out.core, completion.core);
+  Store(out.drops, completion.drops);
+  Store(out.text_size, text_size);
+  out.sequence.store(completion.sequence, std::memory_order_release);
+  base::FutexWakeOne(&out.sequence);
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,82 @@
+// Accepts clients on session.sock and operators on admin.sock, and holds their
+// connections. A client that only connects costs a slot for a few seconds; how
+// many sessions there are has a bound.
+
+#ifndef DAEMON_TRANSPORT_SESSION_SERVER_H_
+#define DAEMON_TRANSPORT_SESSION_SERVER_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/event_loop.h"
+#include "base/posix/unique_fd.h"
+#include "daemon/transport/session/connection.h"
+
+namespace rknnd::transport {
+
+struct ServerLimits {
+  // Each takes four fds of this process and 64 KiB.
+  size_t sessions = 1024;
+  // Connections that have not said Hello yet: a reboot's worth of clients that
+  // come at once, and no more to be had by connecting only.
+  size_t strangers = 64;
+};
+
+// A listener at `path`; its folder is created when missing.
+absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
+                                        unsigned int mode);
+
+// Thread: loop.
+class SessionServer final : public ConnectionOwner {
+ public:
+  SessionServer(const Environment& environment, const ServerLimits& limits);
+  ~SessionServer() override;
+
+  // Serves the connections of a listening socket. `admin`: its peers may
+  // change things for others.
+  absl::Status Serve(base::UniqueFd listener, bool admin);
+  // Serves a socket that is connected already.
+  absl::Status Adopt(base::UniqueFd socket, bool admin);
+
+  // No new connections from now on.
+  void StopListening();
+  void CloseAll(const absl::Status& reason);
+  // Ends the session whose ring broke the protocol.
+  void CloseSession(core::SessionId session, const absl::Status& reason);
+  // Called after a connection was closed and none is left.
+  void OnEmpty(std::function<void()> empty) { empty_ = std::move(empty); }
+
+  [[nodiscard]] size_t connections() const { return connections_.size(); }
+
+  absl::Status MayOpen() override;
+  void OnOpened(Connection* connection) override;
+  void OnClosed(Connection* connection) override;
+
+ private:
+  struct Listener {
+    base::UniqueFd fd;
+    bool admin = false;
+    base::EventLoop::WatchId watch = 0;  // 0: paused
+  };
+
+  void AcceptFrom(size_t listener);
+  absl::Status Watch(size_t listener);
+
+  const Environment environment_;
+  const ServerLimits limits_;
+  std::vector<Listener> listeners_;
+  base::EventLoop::TimerId resume_timer_ = 0;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  size_t sessions_ = 0;
+  std::function<void()> empty_;
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_SERVER_H_

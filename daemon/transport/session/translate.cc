@@ -1,0 +1,290 @@
+// Called on the loop with core's answers and with decoded messages whose
+// values nobody has checked.
+
+#include "daemon/transport/session/translate.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace rknnd::transport {
+namespace {
+
+wire::TensorAttr ToTensorAttr(const driver::TensorAttr& attr) {
+  wire::TensorAttr out{};
+  wire::SetText(out.name, attr.name);
+  out.dims_count =
+      static_cast<pb_size_t>(std::min(attr.dims.size(), std::size(out.dims)));
+  std::copy_n(attr.dims.begin(), out.dims_count, out.dims);
+  out.elements = attr.elements;
+  out.size = attr.size;
+  out.size_with_stride = attr.size_with_stride;
+  out.layout = static_cast<uint32_t>(attr.layout);
+  out.type = static_cast<uint32_t>(attr.type);
+  out.quantization = static_cast<uint32_t>(attr.quantization);
+  out.zero_point = attr.zero_point;
+  out.scale = attr.scale;
+  out.w_stride = attr.w_stride;
+  return out;
+}
+
+std::vector<wire::TensorAttr> ToTensorAttrs(
+    const std::vector<driver::TensorAttr>& attrs) {
+  std::vector<wire::TensorAttr> out;
+  out.reserve(attrs.size());
+  for (const driver::TensorAttr& attr : attrs)
+    out.push_back(ToTensorAttr(attr));
+  return out;
+}
+
+// The native attributes with their channels last: those of the API's own view
+// with the element type that the device uses. Only 4-D tensors have the form.
+std::vector<wire::TensorAttr> ToNativeNhwc(
+    const std::vector<driver::TensorAttr>& attrs,
+    const std::vector<driver::TensorAttr>& natives) {
+  std::vector<wire::TensorAttr> out;
+  out.reserve(natives.size());
+  for (size_t i = 0; i < natives.size(); ++i) {
+    const driver::TensorAttr& native = natives[i];
+    if (native.layout == driver::TensorLayout::kNhwc || i >= attrs.size() ||
+        attrs[i].dims.size() != 4) {
+      out.push_back(ToTensorAttr(native));
+      continue;
+    }
+    driver::TensorAttr attr = attrs[i];
+    if (attr.layout == driver::TensorLayout::kNchw) {
+      const std::vector<uint32_t> nchw = attr.dims;
+      attr.dims = {nchw[0], nchw[2], nchw[3], nchw[1]};
+      attr.layout = driver::TensorLayout::kNhwc;
+      attr.w_stride = 0;
+    }
+    attr.type = native.type;
+    attr.size = attr.elements * driver::ElementSize(native.type);
+    attr.size_with_stride = attr.size;
+    out.push_back(ToTensorAttr(attr));
+  }
+  return out;
+}
+
+wire::ModelReport ToModelReport(const core::ModelReport& report) {
+  wire::ModelReport out{};
+  std::memcpy(out.sha256, report.id.data(), report.id.size());
+  wire::SetText(out.name, report.name);
+  out.contexts = report.contexts;
+  out.weight = report.weight;
+  out.internal = report.internal;
+  out.loads = report.loads;
+  return out;
+}
+
+wire::ContextReport ToContextReport(const core::ContextReport& report) {
+  wire::ContextReport out{};
+  out.id = report.id;
+  out.session = report.session;
+  std::memcpy(out.model, report.model.data(), report.model.size());
+  out.core_mask = report.core_mask;
+  out.priority = static_cast<uint32_t>(report.priority);
+  out.jobs = report.jobs;
+  return out;
+}
+
+wire::BufferReport ToBufferReport(const core::BufferReport& report) {
+  wire::BufferReport out{};
+  out.id = report.id;
+  out.session = report.session;
+  out.size = report.size;
+  wire::SetText(out.heap, report.heap);
+  out.imported = report.imported;
+  out.bindings = report.bindings;
+  return out;
+}
+
+wire::MemoryKinds ToMemoryKinds(const core::MemoryKinds& kinds) {
+  return {kinds.weight, kinds.internal, kinds.io, kinds.other};
+}
+
+void FillStatus(const core::StatusReport& status, wire::Report& report) {
+  report.device = status.device.kind;
+  report.soc = status.device.soc;
+  report.cores = status.device.cores;
+  report.driver = status.device.driver;
+  report.uptime_s = static_cast<uint64_t>(status.uptime / base::kSecond);
+  report.session_count = status.sessions;
+  report.model_count = status.models;
+  report.context_count = status.contexts;
+  report.buffer_count = status.buffers;
+  report.jobs_queued = status.jobs_queued;
+  report.jobs_running = status.jobs_running;
+  report.jobs_done = status.jobs_done;
+  report.jobs_failed = status.jobs_failed;
+  report.memory = ToMemoryKinds(status.memory);
+  report.sram_total = status.device.sram_total;
+  report.sram_free = status.sram_free;
+}
+
+template <class To, class From>
+std::vector<To> Each(const std::vector<From>& from,
+                     To (*translate)(const From&)) {
+  std::vector<To> out;
+  out.reserve(from.size());
+  for (const From& item : from) out.push_back(translate(item));
+  return out;
+}
+
+}  // namespace
+
+std::string VerbName(wire::Verb verb) {
+  switch (verb) {
+    case wire::Verb::kHello:
+      return "Hello";
+    case wire::Verb::kCreateContext:
+      return "CreateContext";
+    case wire::Verb::kUploadModel:
+      return "UploadModel";
+    case wire::Verb::kDestroyContext:
+      return "DestroyContext";
+    case wire::Verb::kSetCoreMask:
+      return "SetCoreMask";
+    case wire::Verb::kBind:
+      return "Bind";
+    case wire::Verb::kAllocateBuffer:
+      return "AllocateBuffer";
+    case wire::Verb::kImportBuffer:
+      return "ImportBuffer";
+    case wire::Verb::kReleaseBuffer:
+      return "ReleaseBuffer";
+    case wire::Verb::kMemorySize:
+      return "MemorySize";
+    case wire::Verb::kPerfDetail:
+      return "PerfDetail";
+    case wire::Verb::kReport:
+      return "Report";
+    case wire::Verb::kDrain:
+      return "Drain";
+    case wire::Verb::kLogEvent:
+      return "LogEvent";
+  }
+  return absl::StrCat("verb ", static_cast<uint16_t>(verb));
+}
+
+absl::StatusOr<wire::ContextInfo> ToContextInfo(
+    const driver::ModelInfo& model) {
+  if (model.programs.empty()) {
+    return absl::InternalError(
+        absl::StrCat("model '", model.name, "' has no program"));
+  }
+  const driver::ProgramInfo& program = model.programs.front();
+  wire::ContextInfo info;
+  info.inputs = ToTensorAttrs(program.inputs);
+  info.outputs = ToTensorAttrs(program.outputs);
+  info.native_inputs = ToTensorAttrs(program.native_inputs);
+  info.native_outputs = ToTensorAttrs(program.native_outputs);
+  info.native_nhwc_inputs = ToNativeNhwc(program.inputs, program.native_inputs);
+  info.native_nhwc_outputs =
+      ToNativeNhwc(program.outputs, program.native_outputs);
+  info.weight_size = model.weight_size;
+  info.internal_size = program.internal_size;
+  info.custom_string = model.custom_string;
+  return info;
+}
+
+absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message) {
+  if (message.type >= driver::kTensorTypeCount) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("type '", message.type, "' of context '", message.context,
+                     "' is no tensor type"));
+  }
+  if (message.layout >= driver::kTensorLayoutCount) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layout '", message.layout, "' of context '",
+                     message.context, "' is no tensor layout"));
+  }
+  core::BindRequest request;
+  request.context = message.context;
+  request.direction =
+      message.output ? driver::Direction::kOutput : driver::Direction::kInput;
+  request.index = message.index;
+  request.buffer = message.buffer;
+  request.offset = message.offset;
+  request.size = message.size;
+  request.format.type = static_cast<driver::TensorType>(message.type);
+  request.format.layout = static_cast<driver::TensorLayout>(message.layout);
+  request.format.pass_through = message.pass_through;
+  request.format.w_stride = message.w_stride;
+  request.format.h_stride = message.h_stride;
+  return request;
+}
+
+wire::SessionReport ToSessionReport(const core::SessionReport& report) {
+  wire::SessionReport out{};
+  out.id = report.id;
+  out.pid = report.peer.pid;
+  out.uid = report.peer.uid;
+  wire::SetText(out.comm, report.peer.comm);
+  out.contexts = report.contexts;
+  out.buffers = report.buffers;
+  out.jobs = report.jobs;
+  out.npu_us = report.npu_us;
+  out.memory = report.memory;
+  return out;
+}
+
+absl::StatusOr<wire::Report> MakeReport(const core::Service& service,
+                                        uint32_t kind) {
+  wire::Report report;
+  switch (kind) {
+    case rknnd_v1_ReportKind_REPORT_STATUS:
+      FillStatus(service.Status(), report);
+      return report;
+    case rknnd_v1_ReportKind_REPORT_SESSIONS:
+      report.sessions = Each(service.Sessions(), &ToSessionReport);
+      return report;
+    case rknnd_v1_ReportKind_REPORT_MODELS:
+      report.models = Each(service.Models(), &ToModelReport);
+      return report;
+    case rknnd_v1_ReportKind_REPORT_CONTEXTS:
+      report.contexts = Each(service.Contexts(), &ToContextReport);
+      return report;
+    case rknnd_v1_ReportKind_REPORT_BUFFERS:
+      report.buffers = Each(service.Buffers(), &ToBufferReport);
+      return report;
+    case rknnd_v1_ReportKind_REPORT_MEMORY: {
+      const core::MemoryReport memory = service.Memory();
+      FillStatus(service.Status(), report);
+      report.memory = ToMemoryKinds(memory.kinds);
+      report.models = Each(memory.models, &ToModelReport);
+      report.sessions = Each(memory.sessions, &ToSessionReport);
+      report.unshared_total = memory.unshared_total;
+      return report;
+    }
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("report '", kind, "' is unknown to this daemon"));
+  }
+}
+
+absl::StatusOr<uint32_t> ChooseProtocol(const wire::Hello& hello,
+                                        std::string_view daemon_version) {
+  if (hello.protocol_min == 0 || hello.protocol_min > hello.protocol_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("protocol: the range ", hello.protocol_min, "..",
+                     hello.protocol_max, " is none"));
+  }
+  if (hello.protocol_min <= wire::kProtocolCurrent &&
+      hello.protocol_max >= wire::kProtocolMinimum) {
+    return std::min(hello.protocol_max, wire::kProtocolCurrent);
+  }
+  const bool client_is_older = hello.protocol_max < wire::kProtocolMinimum;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "protocol: this client speaks ",
+      client_is_older ? hello.protocol_max : hello.protocol_min,
+      ", board rknnd ", std::string(daemon_version), " speaks ",
+      wire::kProtocolMinimum, "..", wire::kProtocolCurrent, "; update the ",
+      client_is_older ? "client" : "board", " side"));
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,41 @@
+// Between the words of daemon/core and the messages of the session socket.
+// No state, no decisions but what does not fit a message.
+
+#ifndef DAEMON_TRANSPORT_SESSION_TRANSLATE_H_
+#define DAEMON_TRANSPORT_SESSION_TRANSLATE_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/core/service.h"
+#include "daemon/core/types.h"
+#include "driver/device.h"
+#include "proto/wire/codec.h"
+#include "proto/wire/frame.h"
+
+namespace rknnd::transport {
+
+// For log lines: "CreateContext", or "verb 4711".
+std::string VerbName(wire::Verb verb);
+
+// What a client may know of a model, from its first shape row.
+absl::StatusOr<wire::ContextInfo> ToContextInfo(const driver::ModelInfo& model);
+
+// INVALID_ARGUMENT for numbers that name no type or layout.
+absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message);
+
+wire::SessionReport ToSessionReport(const core::SessionReport& report);
+
+// The parts of `kind` (rknnd_v1_ReportKind), INVALID_ARGUMENT for others.
+absl::StatusOr<wire::Report> MakeReport(const core::Service& service,
+                                        uint32_t kind);
+
+// The newest protocol both ends speak, or whose side is to be updated.
+absl::StatusOr<uint32_t> ChooseProtocol(const wire::Hello& hello,
+                                        std::string_view daemon_version);
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_TRANSLATE_H_
