@@ -1,0 +1,248 @@
+// Called on the program's threads with whatever the program gave: every index,
+// size and type is checked here before a byte is copied.
+
+#include "client/rknnrt/context.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "client/rknnrt/tensor.h"
+
+namespace rknnd::client {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+namespace {
+
+Outcome Fail(Code code, std::string message, Subject subject) {
+  return Failure{{code, std::move(message)}, subject};
+}
+
+bool SameShape(const TensorAttr& tensor, const rknn_tensor_attr& attr) {
+  return attr.n_dims == tensor.dims_count && attr.n_dims <= RKNN_MAX_DIMS &&
+         std::equal(attr.dims, attr.dims + attr.n_dims, tensor.dims);
+}
+
+// How much of `attr` agrees with one of the descriptions of a tensor. The
+// dims decide; the rest settles what they leave open.
+int Likeness(const TensorAttr& tensor, const rknn_tensor_attr& attr) {
+  return (SameShape(tensor, attr) ? 16 : 0) +
+         (tensor.layout == RawNumber(attr.fmt) ? 4 : 0) +
+         (tensor.w_stride == attr.w_stride ? 2 : 0) +
+         (tensor.type == RawNumber(attr.type) ? 1 : 0);
+}
+
+struct Candidate {
+  int likeness = -1;
+  TensorMatch match;
+};
+
+void Consider(const std::vector<TensorAttr>& tensors, Direction direction,
+              const rknn_tensor_attr& attr, Candidate* best) {
+  const std::string_view name(attr.name, strnlen(attr.name, sizeof attr.name));
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    if (name != tensors[i].name) continue;
+    const int likeness =
+        2 * Likeness(tensors[i], attr) + (attr.index == i ? 1 : 0);
+    if (likeness > best->likeness) *best = {likeness, {direction, i}};
+  }
+}
+
+bool SameFormat(const TensorAttr& tensor, const Binding& binding) {
+  return tensor.type == binding.type && tensor.layout == binding.layout;
+}
+
+// Whether the device takes memory in this format as it is.
+bool IsNative(const ModelDescription& model, Direction direction,
+              uint32_t index, const Binding& binding) {
+  if (binding.pass_through) return true;
+  const bool input = direction == Direction::kInput;
+  const auto& native = input ? model.native_inputs : model.native_outputs;
+  const auto& nhwc =
+      input ? model.native_nhwc_inputs : model.native_nhwc_outputs;
+  return (index < native.size() && SameFormat(native[index], binding)) ||
+         (index < nhwc.size() && SameFormat(nhwc[index], binding));
+}
+
+}  // namespace
+
+Expected<TensorMatch> MatchTensor(const ModelDescription& model,
+                                  const rknn_tensor_attr& attr) {
+  Candidate best;
+  Consider(model.inputs, Direction::kInput, attr, &best);
+  Consider(model.native_inputs, Direction::kInput, attr, &best);
+  Consider(model.native_nhwc_inputs, Direction::kInput, attr, &best);
+  Consider(model.outputs, Direction::kOutput, attr, &best);
+  Consider(model.native_outputs, Direction::kOutput, attr, &best);
+  Consider(model.native_nhwc_outputs, Direction::kOutput, attr, &best);
+  if (best.likeness >= 0) return best.match;
+  std::string names;
+  for (const auto* tensors : {&model.inputs, &model.outputs}) {
+    for (const TensorAttr& tensor : *tensors) {
+      names += names.empty() ? "'" : ", '";
+      names += std::string(tensor.name) + "'";
+    }
+  }
+  return Error{
+      Code::kInvalidArgument,
+      "the model has no input or output named '" +
+          std::string(attr.name, strnlen(attr.name, sizeof attr.name)) +
+          "', only " + names +
+          ": pass an attribute that rknn_query has filled"};
+}
+
+Context::Context(uint32_t number, uint32_t flags,
+                 std::shared_ptr<Target> target,
+                 std::shared_ptr<const ModelDescription> model)
+    : number_(number),
+      flags_(flags),
+      target_(std::move(target)),
+      model_(std::move(model)) {
+  const base::MutexLock lock(mutex_);
+  inputs_.resize(model_->inputs.size());
+  outputs_.resize(model_->outputs.size());
+}
+
+LastRun Context::last_run() const {
+  const base::MutexLock lock(mutex_);
+  return last_run_;
+}
+
+Expected<void> Context::Destroy() {
+  Expected<void> done = target_->DestroyContext(number_);
+  const base::MutexLock lock(mutex_);
+  for (void* result : results_) free(result);  // NOLINT: made by malloc
+  results_.clear();
+  // Later runs of threads that still hold this context find nothing bound.
+  runnable_ = false;
+  for (Port& port : inputs_) port = {};
+  for (Port& port : outputs_) port = {};
+  output_memory_.reset();
+  return done;
+}
+
+Outcome Context::BindPort(Direction direction, uint32_t index, Source source,
+                          const Binding& binding) {
+  const bool input = direction == Direction::kInput;
+  Port& port = input ? inputs_[index] : outputs_[index];
+  if (port.source == source && port.binding == binding) return {};
+  Expected<void> bound = target_->Bind(number_, direction, index, binding);
+  if (!bound.ok()) {
+    return Failure{std::move(bound).error(), Subject::kContext};
+  }
+  port.source = source;
+  port.binding = binding;
+  const std::vector<TensorAttr>& tensors =
+      input ? model_->inputs : model_->outputs;
+  port.converted =
+      source == Source::kOwn || IsNative(*model_, direction, index, binding)
+          ? 0
+          : tensors[index].elements * ElementSize(binding.type);
+  return {};
+}
+
+Outcome Context::BindMemory(const Buffer& memory,
+                            const rknn_tensor_attr& attr) {
+  if (memory.target() != target_.get()) {
+    return Fail(Code::kInvalidArgument,
+                "this memory was made for another connection to the NPU",
+                Subject::kNone);
+  }
+  Expected<TensorMatch> match = MatchTensor(*model_, attr);
+  if (!match.ok()) return Failure{std::move(match).error(), Subject::kNone};
+  Binding binding;
+  binding.buffer = memory.number();
+  binding.offset = memory.offset();
+  binding.size = memory.size();
+  binding.type = RawNumber(attr.type);
+  binding.layout = RawNumber(attr.fmt);
+  binding.pass_through = attr.pass_through != 0;
+  binding.w_stride = attr.w_stride;
+  binding.h_stride = attr.h_stride;
+  const base::MutexLock lock(mutex_);
+  Outcome bound =
+      BindPort(match->direction, match->index, Source::kProgram, binding);
+  if (!bound && match->direction == Direction::kInput) {
+    inputs_[match->index].own.reset();
+  }
+  return bound;
+}
+
+Outcome Context::CheckRunnable() {
+  if (runnable_) return {};
+  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) {
+    return Fail(Code::kFailedPrecondition,
+                "the context was opened with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY "
+                "and answers questions about sizes only",
+                Subject::kContext);
+  }
+  constexpr uint32_t kFences =
+      RKNN_FLAG_FENCE_IN_OUTSIDE | RKNN_FLAG_FENCE_OUT_OUTSIDE;
+  if ((flags_ & kFences) != 0) {
+    return Fail(Code::kUnimplemented,
+                "fences are not supported in this version: open the context "
+                "without RKNN_FLAG_FENCE_IN_OUTSIDE and _FENCE_OUT_OUTSIDE",
+                Subject::kContext);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].source != Source::kNone) continue;
+    return Fail(Code::kFailedPrecondition,
+                std::string("input '") + model_->inputs[i].name +
+                    "' has no data: call rknn_inputs_set or rknn_set_io_mem "
+                    "before rknn_run",
+                Subject::kInput);
+  }
+  if (Outcome bound = BindOwnOutputs()) return bound;
+  runnable_ = true;
+  return {};
+}
+
+Outcome Context::Run(rknn_run_extend* extend) {
+  RunRequest request;
+  request.context = number_;
+  if (extend != nullptr) {
+    if (extend->non_block != 0) {
+      return Fail(Code::kUnimplemented,
+                  "non_block runs are not supported in this version: set "
+                  "non_block to 0",
+                  Subject::kContext);
+    }
+    request.timeout_ms =
+        static_cast<uint32_t>(std::max<int32_t>(extend->timeout_ms, 0));
+  }
+  uint64_t converted_in = 0;
+  uint64_t converted_out = 0;
+  {
+    const base::MutexLock lock(mutex_);
+    if (Outcome ready = CheckRunnable()) return ready;
+    for (const Port& port : inputs_) converted_in += port.converted;
+    for (const Port& port : outputs_) converted_out += port.converted;
+    request.frame = ++frames_;
+  }
+  Expected<RunReport> report = target_->Run(request);
+  if (!report.ok()) {
+    return Failure{std::move(report).error(), Subject::kContext};
+  }
+  copies_.to_device_conversion.fetch_add(converted_in,
+                                         std::memory_order_relaxed);
+  copies_.from_device_conversion.fetch_add(converted_out,
+                                           std::memory_order_relaxed);
+  if (extend != nullptr) extend->frame_id = request.frame;
+  const base::MutexLock lock(mutex_);
+  last_run_ = {request.frame, *report};
+  return {};
+}
+
+std::span<char> Context::PerfText() {
+  Expected<std::string> text = target_->PerfDetail(number_);
+  const base::MutexLock lock(mutex_);
+  // Programs take any failure here for the end of the world.
+  perf_text_ = text.ok() ? *std::move(text)
+                         : "no per-layer times: " + text.error().message + "\n";
+  return perf_text_;
+}
+
+}  // namespace rknnd::client

@@ -1,0 +1,151 @@
+// One rknn_context of this process: its model's attributes, what is bound to
+// its inputs and outputs, and the general path (rknn_inputs_set,
+// rknn_outputs_get), which copies between the program's arrays and memory the
+// device reads and writes. The device converts types and layouts of inputs;
+// here bytes are only copied in, and converted on their way out.
+//
+// Two ways to give a tensor its memory:
+//   own       rknn_inputs_set made it, or rknn_run for an output left unbound
+//   program's rknn_set_io_mem
+//
+// The lock is held over a call on this context, its requests to the target
+// included, but never while a run is waited for. Two contexts share none.
+
+#ifndef CLIENT_RKNNRT_CONTEXT_H_
+#define CLIENT_RKNNRT_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "base/posix/mutex.h"
+#include "client/include/rknn_api.h"
+#include "client/rknnrt/buffer.h"
+#include "client/rknnrt/status_map.h"
+#include "client/rknnrt/target.h"
+
+namespace rknnd::client {
+
+// Bytes copied or converted, by direction and reason: proof of how little.
+struct CopyCounters {
+  std::atomic<uint64_t> to_device_inputs_set{0};
+  std::atomic<uint64_t> to_device_conversion{0};
+  std::atomic<uint64_t> from_device_outputs_get{0};
+  std::atomic<uint64_t> from_device_conversion{0};
+};
+
+// The last run that succeeded.
+struct LastRun {
+  uint64_t frame = 0;  // 0: none yet; the first is 1
+  RunReport report;
+};
+
+// An error and what it was about: the C API's number follows from both.
+struct Failure {
+  base::Error error;
+  Subject subject = Subject::kContext;
+};
+// Empty: it worked.
+using Outcome = std::optional<Failure>;
+
+// Thread: any.
+class Context {
+ public:
+  // Takes over the context `number` of `target`.
+  Context(uint32_t number, uint32_t flags, std::shared_ptr<Target> target,
+          std::shared_ptr<const ModelDescription> model);
+
+  [[nodiscard]] uint32_t number() const { return number_; }
+  [[nodiscard]] uint32_t flags() const { return flags_; }
+  [[nodiscard]] const ModelDescription& model() const { return *model_; }
+  [[nodiscard]] const std::shared_ptr<const ModelDescription>& shared_model()
+      const {
+    return model_;
+  }
+  [[nodiscard]] Target& target() const { return *target_; }
+  [[nodiscard]] const std::shared_ptr<Target>& shared_target() const {
+    return target_;
+  }
+  [[nodiscard]] const CopyCounters& copies() const { return copies_; }
+  [[nodiscard]] LastRun last_run() const;
+
+  // Takes the context away from the target and frees results that were not
+  // released. Called once, when no handle leads here any more; a run of another
+  // thread may still be on its way.
+  base::Expected<void> Destroy();
+
+  Outcome SetInputs(std::span<const rknn_input> inputs);
+  Outcome BindMemory(const Buffer& memory, const rknn_tensor_attr& attr);
+  Outcome Run(rknn_run_extend* extend);
+  Outcome GetOutputs(std::span<rknn_output> outputs,
+                     rknn_output_extend* extend);
+  void ReleaseOutputs(std::span<rknn_output> outputs);
+
+  // The target's text, kept until the next call.
+  std::span<char> PerfText();
+
+ private:
+  enum class Source : uint8_t { kNone, kOwn, kProgram };
+
+  struct Port {
+    Source source = Source::kNone;
+    Binding binding;
+    // Inputs: memory of our own. Outputs share outputs_.
+    std::shared_ptr<Buffer> own;
+    // Bytes that the device converts in each run of the program's memory.
+    uint64_t converted = 0;
+  };
+
+  struct InputPlan;
+
+  Outcome PlanInput(const rknn_input& input, InputPlan* plan) const;
+  Outcome ApplyInput(const InputPlan& plan) RKNND_REQUIRES(mutex_);
+  // Binds memory of our own to every output that has none.
+  Outcome BindOwnOutputs() RKNND_REQUIRES(mutex_);
+  Outcome BindPort(Direction direction, uint32_t index, Source source,
+                   const Binding& binding) RKNND_REQUIRES(mutex_);
+  Outcome GetOutput(uint32_t index, rknn_output* output) RKNND_REQUIRES(mutex_);
+  Outcome CheckRunnable() RKNND_REQUIRES(mutex_);
+
+  const uint32_t number_;
+  const uint32_t flags_;
+  const std::shared_ptr<Target> target_;
+  const std::shared_ptr<const ModelDescription> model_;
+  CopyCounters copies_;
+
+  mutable base::Mutex mutex_;
+  std::vector<Port> inputs_ RKNND_GUARDED_BY(mutex_);
+  std::vector<Port> outputs_ RKNND_GUARDED_BY(mutex_);
+  std::shared_ptr<Buffer> output_memory_ RKNND_GUARDED_BY(mutex_);
+  bool runnable_ RKNND_GUARDED_BY(mutex_) = false;
+  uint64_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
+  LastRun last_run_ RKNND_GUARDED_BY(mutex_);
+  // Results that rknn_outputs_get allocated and that wait for their release:
+  // nothing else is ever freed on a program's word.
+  std::vector<void*> results_ RKNND_GUARDED_BY(mutex_);
+  std::string perf_text_ RKNND_GUARDED_BY(mutex_);
+};
+
+// Which output each entry of rknn_outputs_get means. Indices 0..n-1 in any
+// order are used; all 0 with n > 1 is by position. Anything else names an
+// output twice, or one that is not there.
+base::Expected<std::vector<uint32_t>> ResolveOutputs(
+    std::span<const rknn_output> outputs, size_t model_outputs);
+
+// Finds the tensor that rknn_set_io_mem means: by name, and where an input and
+// an output share it by what else the attribute says.
+struct TensorMatch {
+  Direction direction = Direction::kInput;
+  uint32_t index = 0;
+};
+base::Expected<TensorMatch> MatchTensor(const ModelDescription& model,
+                                        const rknn_tensor_attr& attr);
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_RKNNRT_CONTEXT_H_

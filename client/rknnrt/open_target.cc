@@ -1,0 +1,98 @@
+// Called on the program's threads, when a process first needs the NPU.
+
+#include "client/rknnrt/open_target.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/posix/socket.h"
+#include "client/session/local_library.h"
+#include "client/session/session_target.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+constexpr std::string_view kUnixPrefix = "unix:";
+constexpr std::string_view kLocalPrefix = "local:";
+constexpr std::string_view kTcpPrefix = "tcp://";
+
+std::string FromEnv(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Expected<base::UniqueFd> DialUnix(const std::string& path) {
+  Expected<base::UniqueFd> socket = base::ConnectUnix(path);
+  if (socket.ok()) return socket;
+  switch (socket.error().code) {
+    case Code::kUnavailable:
+    case Code::kNotFound:
+      return Error{Code::kUnavailable, "rknnd is not running at " + path +
+                                           " (systemctl status rknnd)"};
+    case Code::kPermissionDenied:
+      return Error{Code::kPermissionDenied,
+                   "permission denied on " + path + ": add the user with uid " +
+                       std::to_string(getuid()) +
+                       " to group rknnd and log in again"};
+    default:
+      return socket;
+  }
+}
+
+}  // namespace
+
+Expected<TargetSpec> ParseTarget(const std::string& text) {
+  const std::string_view view = text;
+  if (view.empty()) return TargetSpec{TargetSpec::Kind::kUnix, kDefaultSocket};
+  if (view.starts_with(kUnixPrefix) && view.size() > kUnixPrefix.size()) {
+    return TargetSpec{TargetSpec::Kind::kUnix, text.substr(kUnixPrefix.size())};
+  }
+  if (view == kLocalPrefix) return TargetSpec{TargetSpec::Kind::kLocal, ""};
+  if (view.starts_with(kTcpPrefix)) {
+    return TargetSpec{TargetSpec::Kind::kTcp, text.substr(kTcpPrefix.size())};
+  }
+  return Error{Code::kInvalidArgument,
+               "RKNND_TARGET '" + text +
+                   "' is none of unix:PATH, local: and tcp://HOST:PORT"};
+}
+
+std::string TargetFromEnv() { return FromEnv("RKNND_TARGET"); }
+
+Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
+  Expected<TargetSpec> spec = ParseTarget(text);
+  if (!spec.ok()) return std::move(spec).error();
+  SessionOptions options;
+  switch (spec->kind) {
+    case TargetSpec::Kind::kUnix:
+      options.dial = [path = spec->address] { return DialUnix(path); };
+      options.name = "rknnd at " + spec->address;
+      break;
+    case TargetSpec::Kind::kLocal: {
+      std::string sharing = FromEnv("RKNND_SHARING");
+      if (sharing.empty()) sharing = "full";
+      options.dial = [sharing] { return ConnectLocal(sharing); };
+      options.name = "the NPU inside this process (local:)";
+      options.rebuild = false;
+      break;
+    }
+    case TargetSpec::Kind::kTcp:
+      return Error{Code::kUnimplemented,
+                   "target tcp://" + spec->address +
+                       " is not supported in this version: use unix:PATH or "
+                       "local:"};
+  }
+  Expected<std::shared_ptr<SessionTarget>> session =
+      SessionTarget::Open(std::move(options));
+  if (!session.ok()) return std::move(session).error();
+  return std::shared_ptr<Target>(*std::move(session));
+}
+
+}  // namespace rknnd::client

@@ -1,0 +1,49 @@
+#include "client/rknnrt/open_target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using ::testing::HasSubstr;
+
+TEST(OpenTargetTest, NothingSetIsTheSystemsDaemon) {
+  const auto spec = ParseTarget("");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->kind, TargetSpec::Kind::kUnix);
+  EXPECT_EQ(spec->address, "/run/rknnd/session.sock");
+}
+
+TEST(OpenTargetTest, TargetsOfInterfacesAreKnown) {
+  EXPECT_EQ(ParseTarget("unix:/tmp/s")->address, "/tmp/s");
+  EXPECT_EQ(ParseTarget("local:")->kind, TargetSpec::Kind::kLocal);
+  EXPECT_EQ(ParseTarget("tcp://board:1234")->address, "board:1234");
+}
+
+TEST(OpenTargetTest, AnythingElseIsAnErrorThatSaysWhatIsPossible) {
+  for (const char* text : {"unix:", "board", "local", "http://board"}) {
+    const auto spec = ParseTarget(text);
+    ASSERT_FALSE(spec.ok()) << text;
+    EXPECT_THAT(spec.error().message, HasSubstr("unix:PATH"));
+  }
+}
+
+TEST(OpenTargetTest, MissingDaemonIsSaidInTheUsersWords) {
+  const auto target = OpenTarget("unix:/nonexistent/session.sock");
+  ASSERT_FALSE(target.ok());
+  EXPECT_EQ(target.error().code, Code::kUnavailable);
+  EXPECT_EQ(target.error().message,
+            "rknnd is not running at /nonexistent/session.sock (systemctl "
+            "status rknnd)");
+}
+
+TEST(OpenTargetTest, RemoteTargetIsNotSupportedYet) {
+  const auto target = OpenTarget("tcp://board:1234");
+  ASSERT_FALSE(target.ok());
+  EXPECT_THAT(target.error().message, HasSubstr("not supported"));
+}
+
+}  // namespace
+}  // namespace rknnd::client

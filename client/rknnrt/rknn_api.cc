@@ -1,0 +1,251 @@
+// The C API's contexts and runs: init, duplicate, destroy, inputs, run,
+// outputs. Called by programs, on any of their threads; pointers are taken as
+// the API says, everything behind a handle, index or size is checked.
+
+#include "client/include/rknn_api.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "client/rknnrt/call.h"
+#include "client/rknnrt/context.h"
+#include "client/rknnrt/log.h"
+#include "client/rknnrt/model_source.h"
+#include "client/rknnrt/runtime.h"
+#include "client/rknnrt/tensor.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+Expected<std::shared_ptr<ModelSource>> OpenModel(
+    const void* model, uint32_t size, uint32_t flag,
+    const rknn_init_extend* extend) {
+  std::optional<ModelSlice> slice;
+  const bool sliceable =
+      size == 0 || (flag & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) != 0;
+  if (extend != nullptr && sliceable && extend->real_model_offset >= 0 &&
+      extend->real_model_size > 0) {
+    slice = ModelSlice{static_cast<uint64_t>(extend->real_model_offset),
+                       extend->real_model_size};
+  }
+  if (size == 0) {
+    return ModelSource::OfFile(static_cast<const char*>(model), slice);
+  }
+  return ModelSource::OfBytes(
+      std::span(static_cast<const std::byte*>(model), size), slice);
+}
+
+// Makes a context in the target and gives it a handle.
+Outcome AddContext(uint32_t flags, uint32_t duplicate_of,
+                   const std::shared_ptr<ModelSource>& source,
+                   const std::shared_ptr<Target>& target, uint32_t* handle) {
+  Expected<uint32_t> added = Runtime::Get().AddContext(
+      [&](uint32_t number) -> Expected<std::shared_ptr<Context>> {
+        ContextRequest request;
+        request.number = number;
+        request.flags = flags;
+        request.duplicate_of = duplicate_of;
+        Expected<std::shared_ptr<const ModelDescription>> model =
+            target->CreateContext(request, source);
+        if (!model.ok()) return std::move(model).error();
+        return std::make_shared<Context>(number, flags, target,
+                                         *std::move(model));
+      });
+  if (!added.ok()) {
+    return Failure{std::move(added).error(),
+                   duplicate_of == 0 ? Subject::kModel : Subject::kContext};
+  }
+  *handle = *added;
+  return {};
+}
+
+Outcome CheckInitFlags(uint32_t flag, const rknn_init_extend* extend) {
+  if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
+    if (extend == nullptr) {
+      return WrongParameter(
+          "RKNN_FLAG_SHARE_WEIGHT_MEM needs the owner's context in extend");
+    }
+    Expected<std::shared_ptr<Context>> owner =
+        Runtime::Get().FindContext(extend->ctx);
+    if (!owner.ok()) {
+      return Failure{std::move(owner).error(), Subject::kContext};
+    }
+  }
+  if ((flag & RKNN_FLAG_ASYNC_MASK) != 0) {
+    Log(LogLevel::kWarning,
+        "rknn_init: RKNN_FLAG_ASYNC_MASK is not supported in this version: "
+        "rknn_outputs_get gives the outputs of the last run");
+  }
+  return {};
+}
+
+Outcome Init(rknn_context* context, const void* model, uint32_t size,
+             uint32_t flag, const rknn_init_extend* extend) {
+  if (context == nullptr) return WrongParameter("context is NULL");
+  if (model == nullptr) {
+    return Failure{{Code::kInvalidArgument,
+                    "model is NULL: give the bytes of a model and their "
+                    "number, or a path and size 0"},
+                   Subject::kModel};
+  }
+  if (Outcome wrong = CheckInitFlags(flag, extend)) return wrong;
+  // The target first: without a daemon no model needs to be read.
+  Expected<std::shared_ptr<Target>> target = Runtime::Get().target();
+  if (!target.ok()) return Failure{std::move(target).error(), Subject::kNone};
+  Expected<std::shared_ptr<ModelSource>> source =
+      OpenModel(model, size, flag, extend);
+  if (!source.ok()) return Failure{std::move(source).error(), Subject::kModel};
+  uint32_t handle = 0;
+  if (Outcome failed = AddContext(flag, 0, *source, *target, &handle)) {
+    return failed;
+  }
+  *context = handle;
+  return {};
+}
+
+}  // namespace
+}  // namespace rknnd::client
+
+using rknnd::client::Call;
+using rknnd::client::CallOn;
+using rknnd::client::Context;
+using rknnd::client::Failure;
+using rknnd::client::Outcome;
+using rknnd::client::Subject;
+using rknnd::client::ToOutcome;
+using rknnd::client::Unsupported;
+using rknnd::client::WrongParameter;
+
+extern "C" {
+
+RKNND_API int rknn_init(rknn_context* context, void* model, uint32_t size,
+                        uint32_t flag, rknn_init_extend* extend) {
+  return Call("rknn_init", [&]() -> Outcome {
+    return rknnd::client::Init(context, model, size, flag, extend);
+  });
+}
+
+RKNND_API int rknn_dup_context(rknn_context* context_in,
+                               rknn_context* context_out) {
+  if (context_in == nullptr || context_out == nullptr) {
+    return Call("rknn_dup_context", []() -> Outcome {
+      return WrongParameter("context_in or context_out is NULL");
+    });
+  }
+  return CallOn("rknn_dup_context", *context_in,
+                [&](Context& original) -> Outcome {
+                  uint32_t handle = 0;
+                  if (Outcome failed = rknnd::client::AddContext(
+                          original.flags(), original.number(), nullptr,
+                          original.shared_target(), &handle)) {
+                    return failed;
+                  }
+                  *context_out = handle;
+                  return {};
+                });
+}
+
+RKNND_API int rknn_destroy(rknn_context context) {
+  return Call("rknn_destroy", [&]() -> Outcome {
+    auto removed = rknnd::client::Runtime::Get().RemoveContext(context);
+    if (!removed.ok()) {
+      return Failure{std::move(removed).error(), Subject::kContext};
+    }
+    return ToOutcome((*removed)->Destroy(), Subject::kContext);
+  });
+}
+
+RKNND_API int rknn_inputs_set(rknn_context context, uint32_t n_inputs,
+                              rknn_input inputs[]) {
+  return CallOn("rknn_inputs_set", context, [&](Context& found) -> Outcome {
+    if (inputs == nullptr) return WrongParameter("inputs is NULL");
+    return found.SetInputs(std::span(inputs, n_inputs));
+  });
+}
+
+RKNND_API int rknn_run(rknn_context context, rknn_run_extend* extend) {
+  return CallOn("rknn_run", context,
+                [&](Context& found) -> Outcome { return found.Run(extend); });
+}
+
+// Every run of this version has ended when rknn_run returns.
+RKNND_API int rknn_wait(rknn_context context, rknn_run_extend* /*extend*/) {
+  return CallOn("rknn_wait", context, [](Context&) -> Outcome { return {}; });
+}
+
+RKNND_API int rknn_outputs_get(rknn_context context, uint32_t n_outputs,
+                               rknn_output outputs[],
+                               rknn_output_extend* extend) {
+  return CallOn("rknn_outputs_get", context, [&](Context& found) -> Outcome {
+    if (outputs == nullptr) return WrongParameter("outputs is NULL");
+    return found.GetOutputs(std::span(outputs, n_outputs), extend);
+  });
+}
+
+RKNND_API int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
+                                   rknn_output outputs[]) {
+  return CallOn("rknn_outputs_release", context,
+                [&](Context& found) -> Outcome {
+                  if (outputs == nullptr && n_ouputs != 0) {
+                    return WrongParameter("outputs is NULL");
+                  }
+                  found.ReleaseOutputs(std::span(outputs, n_ouputs));
+                  return {};
+                });
+}
+
+RKNND_API int rknn_set_core_mask(rknn_context context,
+                                 rknn_core_mask core_mask) {
+  return CallOn("rknn_set_core_mask", context, [&](Context& found) -> Outcome {
+    const uint32_t mask = rknnd::client::RawNumber(core_mask);
+    switch (mask) {
+      case RKNN_NPU_CORE_AUTO:
+      case RKNN_NPU_CORE_0:
+      case RKNN_NPU_CORE_1:
+      case RKNN_NPU_CORE_2:
+      case RKNN_NPU_CORE_0_1:
+      case RKNN_NPU_CORE_0_1_2:
+      case RKNN_NPU_CORE_ALL:
+        break;
+      default:
+        return WrongParameter(
+            "core_mask is none of RKNN_NPU_CORE_AUTO, _0, _1, _2, _0_1, "
+            "_0_1_2 and _ALL");
+    }
+    if (found.target().info().cores == 1) {
+      // The vendor refuses, and programs then give up for no reason.
+      rknnd::client::Log(
+          rknnd::client::LogLevel::kDebug,
+          "core mask ignored, " + found.target().info().soc + " has one core");
+      return {};
+    }
+    return ToOutcome(found.target().SetCoreMask(found.number(), mask),
+                     Subject::kContext);
+  });
+}
+
+RKNND_API int rknn_set_batch_core_num(rknn_context /*context*/,
+                                      int /*core_num*/) {
+  return Unsupported("rknn_set_batch_core_num");
+}
+
+RKNND_API int rknn_set_input_shape(rknn_context /*context*/,
+                                   rknn_tensor_attr* /*attr*/) {
+  return Unsupported("rknn_set_input_shape");
+}
+
+RKNND_API int rknn_set_input_shapes(rknn_context /*context*/,
+                                    uint32_t /*n_inputs*/,
+                                    rknn_tensor_attr /*attr*/[]) {
+  return Unsupported("rknn_set_input_shapes");
+}
+
+}  // extern "C"

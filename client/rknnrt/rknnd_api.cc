@@ -1,0 +1,73 @@
+// rknnd's own functions beside the vendor's. Called by programs, on any of
+// their threads.
+
+#include <algorithm>
+#include <cstring>
+
+#include "client/include/rknnd.h"
+#include "client/rknnrt/call.h"
+#include "client/rknnrt/log.h"
+#include "client/rknnrt/version.h"
+
+namespace {
+
+// Found with `strings`; nothing refers to it.
+[[gnu::used, gnu::retain]] const char kVersionText[] =
+    "librknnrt version: " RKNND_CLIENT_API_VERSION;
+
+}  // namespace
+
+using rknnd::client::CallOn;
+using rknnd::client::Context;
+using rknnd::client::Outcome;
+using rknnd::client::WrongParameter;
+
+extern "C" {
+
+RKNND_API uint32_t rknnd_version(void) { return RKNND_VERSION; }
+
+RKNND_API const char* rknnd_version_string(void) {
+  return RKNND_CLIENT_VERSION;
+}
+
+RKNND_API const char* rknnd_last_error(void) {
+  return rknnd::client::LastError();
+}
+
+RKNND_API int rknnd_query_copies(rknn_context context,
+                                 rknnd_copy_counters* counters, uint32_t size) {
+  return CallOn("rknnd_query_copies", context, [&](Context& found) -> Outcome {
+    if (counters == nullptr) return WrongParameter("counters is NULL");
+    const rknnd::client::CopyCounters& copies = found.copies();
+    rknnd_copy_counters known = {};
+    known.to_device_inputs_set = copies.to_device_inputs_set.load();
+    known.to_device_conversion = copies.to_device_conversion.load();
+    known.from_device_outputs_get = copies.from_device_outputs_get.load();
+    known.from_device_conversion = copies.from_device_conversion.load();
+    std::memset(counters, 0, size);
+    std::memcpy(counters, &known, std::min<size_t>(size, sizeof known));
+    return {};
+  });
+}
+
+RKNND_API int rknnd_last_run(rknn_context context, rknnd_run_report* report) {
+  return CallOn("rknnd_last_run", context, [&](Context& found) -> Outcome {
+    if (report == nullptr) return WrongParameter("report is NULL");
+    const rknnd::client::LastRun last = found.last_run();
+    if (last.frame == 0) {
+      return rknnd::client::Failure{{rknnd::base::Code::kFailedPrecondition,
+                                     "the context has not run yet"},
+                                    rknnd::client::Subject::kContext};
+    }
+    *report = {};
+    report->frame_id = last.frame;
+    report->queue_ns = last.report.queue_ns;
+    report->run_ns = last.report.run_ns;
+    report->total_ns = last.report.total_ns;
+    report->core = last.report.core;
+    report->drops = last.report.drops;
+    return {};
+  });
+}
+
+}  // extern "C"

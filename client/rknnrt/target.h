@@ -1,0 +1,112 @@
+// Where the C API's calls go: a session with a daemon (client/session), the
+// same inside this process, or later a daemon on another machine. The C API
+// checks what a program gave it and speaks only to this interface; a target
+// knows nothing of rknn_* structs.
+//
+// Numbers of contexts are the C API's handles; numbers of buffers are the
+// target's. Both stay valid when a target rebuilds itself behind its caller.
+
+#ifndef CLIENT_RKNNRT_TARGET_H_
+#define CLIENT_RKNNRT_TARGET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/posix/expected.h"
+#include "client/rknnrt/model_source.h"
+#include "proto/wire/codec.h"
+
+namespace rknnd::client {
+
+using TensorAttr = wire::TensorAttr;
+using ModelDescription = wire::ContextInfo;
+using MemorySize = wire::MemorySize;
+
+enum class Direction : uint8_t { kInput, kOutput };
+
+// Who answers, as it introduced itself last.
+struct TargetInfo {
+  std::string soc;
+  uint32_t cores = 0;
+  std::string api_version;
+  std::string driver_version;
+};
+
+struct ContextRequest {
+  uint32_t number = 0;        // non-zero, not in use
+  uint32_t flags = 0;         // of rknn_init
+  uint32_t duplicate_of = 0;  // a living context's number, 0: none
+};
+
+// Memory for one input or output, and how its bytes are to be understood.
+// Numbers of type and layout are the C API's.
+struct Binding {
+  uint32_t buffer = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint32_t type = 0;
+  uint32_t layout = 0;
+  bool pass_through = false;
+  uint32_t w_stride = 0;
+  uint32_t h_stride = 0;
+
+  friend bool operator==(const Binding&, const Binding&) = default;
+};
+
+struct BufferHandle {
+  uint32_t number = 0;
+  int fd = -1;  // the target's, valid until ReleaseBuffer; never 0
+};
+
+struct RunRequest {
+  uint32_t context = 0;
+  uint64_t frame = 0;
+  uint32_t timeout_ms = 0;  // 0: the daemon's limit
+};
+
+// Of a run that succeeded. Nanoseconds, by the daemon's clock.
+struct RunReport {
+  uint64_t queue_ns = 0;
+  uint64_t run_ns = 0;
+  uint64_t total_ns = 0;
+  uint32_t core = 0;
+  uint32_t drops = 0;
+};
+
+// Thread: any.
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  [[nodiscard]] virtual TargetInfo info() const = 0;
+
+  // Makes a context of the model in `source`, or of the one that duplicate_of
+  // has (then `source` is null).
+  virtual base::Expected<std::shared_ptr<const ModelDescription>> CreateContext(
+      const ContextRequest& request,
+      const std::shared_ptr<ModelSource>& source) = 0;
+  // The number is free again, whatever the answer.
+  virtual base::Expected<void> DestroyContext(uint32_t context) = 0;
+  virtual base::Expected<void> SetCoreMask(uint32_t context,
+                                           uint32_t core_mask) = 0;
+  // In force from the next Run on.
+  virtual base::Expected<void> Bind(uint32_t context, Direction direction,
+                                    uint32_t index, const Binding& binding) = 0;
+
+  virtual base::Expected<BufferHandle> AllocateBuffer(uint64_t size,
+                                                      uint32_t flags) = 0;
+  // Keeps a descriptor of its own, the handle's: the caller may close `fd`.
+  virtual base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) = 0;
+  virtual void ReleaseBuffer(uint32_t buffer) = 0;
+
+  virtual base::Expected<MemorySize> GetMemorySize(uint32_t context) = 0;
+  virtual base::Expected<std::string> PerfDetail(uint32_t context) = 0;
+
+  // Blocks until the run has ended. Allocates nothing when it succeeds.
+  virtual base::Expected<RunReport> Run(const RunRequest& request) = 0;
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_RKNNRT_TARGET_H_

@@ -1,0 +1,78 @@
+// One connection to a daemon: the session socket after Hello and Welcome, with
+// its ring. It knows requests and replies, and nothing of what they mean; when
+// it breaks it stays broken, and its owner makes another.
+
+#ifndef CLIENT_SESSION_CONNECTION_H_
+#define CLIENT_SESSION_CONNECTION_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/posix/clock.h"
+#include "base/posix/expected.h"
+#include "base/posix/mapping.h"
+#include "base/posix/unique_fd.h"
+#include "client/session/ring_client.h"
+#include "proto/wire/codec.h"
+#include "proto/wire/frame.h"
+
+namespace rknnd::client {
+
+// Thread: Request and ReadEvents one at a time; all else any.
+class Connection {
+ public:
+  // Says hello on a connected socket.
+  static base::Expected<std::shared_ptr<Connection>> Open(
+      base::UniqueFd socket, base::Nanoseconds timeout);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
+  [[nodiscard]] RingClient& ring() { return ring_; }
+
+  // Sends a request with the borrowed `fd` (-1: none) and waits for its reply;
+  // events that come before it are handled. A reply that says no is its error;
+  // so is a connection that broke, which broken() tells apart.
+  base::Expected<wire::Frame> Request(wire::Verb verb,
+                                      std::vector<std::byte> body, int fd,
+                                      base::Nanoseconds timeout);
+
+  // Sends a request whose reply nobody waits for.
+  void Notify(wire::Verb verb, std::vector<std::byte> body);
+
+  // Handles events that have arrived. Never blocks.
+  void ReadEvents();
+
+  // Looks at the socket: whether the daemon is still there, and whether
+  // something waits to be read.
+  struct Health {
+    bool alive = true;
+    bool readable = false;
+  };
+  Health Look();
+
+  // No further use of this connection is possible.
+  [[nodiscard]] bool broken() const {
+    return broken_.load(std::memory_order_acquire);
+  }
+
+ private:
+  Connection(base::UniqueFd socket, base::UniqueFd doorbell,
+             base::Mapping mapping, const wire::Welcome& welcome);
+
+  const base::UniqueFd socket_;
+  const base::UniqueFd doorbell_;
+  const base::Mapping mapping_;
+  const wire::Welcome welcome_;
+  RingClient ring_;
+  uint32_t last_request_ = 1;  // 1 was the Hello
+  std::atomic<bool> broken_{false};
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_SESSION_CONNECTION_H_

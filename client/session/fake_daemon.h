@@ -1,0 +1,116 @@
+// A daemon for the client's tests: speaks the session protocol on a real
+// socket, knows one model of its own making, and dies and comes back when told.
+// It checks nothing; what it saw is asked of it afterwards.
+
+#ifndef CLIENT_SESSION_FAKE_DAEMON_H_
+#define CLIENT_SESSION_FAKE_DAEMON_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/posix/mapping.h"
+#include "base/posix/mutex.h"
+#include "base/posix/sha256.h"
+#include "base/posix/unique_fd.h"
+#include "proto/wire/codec.h"
+#include "proto/wire/frame.h"
+#include "proto/wire/ring.h"
+
+namespace rknnd::client {
+
+// The model, whatever bytes were uploaded: input 'in' of 1x2x3x2 (NHWC)
+// halves, output 'out' of 1x2x2x3 (NCHW) halves; out[i] = in[i] in the order
+// the bytes lie.
+inline constexpr uint32_t kFakeElements = 12;
+
+// Thread: any; Start and Stop one at a time.
+class FakeDaemon {
+ public:
+  explicit FakeDaemon(std::string path);
+  ~FakeDaemon();
+
+  void Start();
+  // As kill -9: all sockets close, the name disappears, all is forgotten but
+  // the models, and those too unless `keep_models`.
+  void Stop(bool keep_models = true);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  // How runs are answered from now on.
+  enum class Runs { kAnswer, kIgnore, kFail };
+  void set_runs(Runs runs) { runs_ = runs; }
+  // Says in Welcome that model bytes survive.
+  void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
+  // Sent to every session that makes its next request.
+  void set_log_line(std::string line);
+  // Waits until so many runs were seen, since ever.
+  void AwaitRuns(uint64_t count);
+
+  // What it has now and what it saw since ever.
+  struct Seen {
+    uint64_t hellos = 0, uploads = 0, creates = 0, allocations = 0, imports = 0;
+    uint64_t binds = 0, runs = 0;
+    std::set<uint32_t> contexts, buffers;
+    std::map<uint32_t, uint32_t> core_masks;  // by context
+    uint32_t last_timeout_ms = 0;
+    uint32_t last_flags = 0;
+    uint32_t last_duplicate_of = 0;
+    std::string last_upload_name, last_upload_options;
+    wire::Bind last_bind{};
+  };
+  Seen seen();
+
+ private:
+  struct Memory {
+    base::Mapping mapping;
+  };
+  struct FakeContext {
+    std::map<uint32_t, wire::Bind> inputs, outputs;
+  };
+  struct Session {
+    base::UniqueFd socket, doorbell;
+    base::Mapping ring;
+    uint32_t head = 0;
+    std::map<uint32_t, FakeContext> contexts;
+    std::map<uint32_t, Memory> buffers;
+  };
+
+  void Serve();
+  bool ServeSocket(Session& session);
+  wire::Frame Answer(Session& session, wire::Frame& request);
+  void ServeRing(Session& session);
+  void Complete(Session& session, const wire::Submission& job);
+
+  wire::Frame Hello(Session& session) RKNND_REQUIRES(mutex_);
+  wire::Frame Create(Session& session, const wire::Frame& request)
+      RKNND_REQUIRES(mutex_);
+  wire::Frame Upload(const wire::Frame& request) RKNND_REQUIRES(mutex_);
+  wire::Frame Bind(Session& session, const wire::Frame& request)
+      RKNND_REQUIRES(mutex_);
+  wire::Frame Buffers(Session& session, const wire::Frame& request)
+      RKNND_REQUIRES(mutex_);
+
+  const std::string path_;
+  std::atomic<Runs> runs_{Runs::kAnswer};
+  std::atomic<bool> keeps_models_{true};
+  std::atomic<bool> stop_{false};
+  base::UniqueFd wakeup_;
+  std::thread thread_;
+  std::set<base::Sha256Digest> models_;  // the thread's, or nobody's
+
+  base::Mutex mutex_;
+  base::CondVar run_seen_;
+  Seen seen_ RKNND_GUARDED_BY(mutex_);
+  std::string log_line_ RKNND_GUARDED_BY(mutex_);
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_SESSION_FAKE_DAEMON_H_

@@ -1,0 +1,503 @@
+// The calls of a session. Called on the program's threads. The rebuild stands
+// in rebuild.cc.
+
+#include "client/session/session_target.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "client/rknnrt/log.h"
+#include "client/session/turn.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+using base::Nanoseconds;
+using base::UniqueFd;
+
+// Loading a model compiles it, which takes seconds on a small board.
+constexpr Nanoseconds kLoadTimeout = 300 * base::kSecond;
+// All else is short, but waits behind the loading of other clients' models.
+constexpr Nanoseconds kRequestTimeout = 60 * base::kSecond;
+// A daemon answers a run at its limit at the latest. This is for one that
+// hangs: longer than any queue of jobs it accepts.
+constexpr Nanoseconds kRunTimeout = 120 * base::kSecond;
+// A request that kills every daemon it is put to is not put forever.
+constexpr int kAttempts = 5;
+
+template <class Message>
+Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
+                           const Message& message, int fd = -1,
+                           Nanoseconds timeout = kRequestTimeout) {
+  Expected<std::vector<std::byte>> body = wire::Encode(message);
+  if (!body.ok()) return std::move(body).error();
+  return connection.Request(verb, *std::move(body), fd, timeout);
+}
+
+Expected<void> Done(const Expected<wire::Frame>& reply) {
+  if (!reply.ok()) return reply.error();
+  return {};
+}
+
+Error KeepsDying() {
+  return {Code::kUnavailable,
+          "rknnd went away " + std::to_string(kAttempts) +
+              " times during this call (journalctl -u rknnd)"};
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<SessionTarget>> SessionTarget::Open(
+    SessionOptions options) {
+  std::shared_ptr<SessionTarget> target(new SessionTarget(std::move(options)));
+  Expected<std::shared_ptr<Connection>> connection = target->Connect();
+  if (!connection.ok()) return std::move(connection).error();
+  const base::MutexLock lock(target->mutex_);
+  target->connection_ = *std::move(connection);
+  return target;
+}
+
+SessionTarget::SessionTarget(SessionOptions options)
+    : options_(std::move(options)) {}
+
+SessionTarget::~SessionTarget() {
+  for (auto& [number, record] : buffers_) {
+    if (IsOurs(record)) continue;
+    [[maybe_unused]] const int foreign = record.fd.release();
+  }
+}
+
+TargetInfo SessionTarget::info() const {
+  const base::MutexLock lock(mutex_);
+  const wire::Welcome& welcome = connection_->welcome();
+  TargetInfo info;
+  info.soc = welcome.soc;
+  info.cores = welcome.cores;
+  info.api_version = welcome.api_version;
+  info.driver_version = welcome.driver_version;
+  return info;
+}
+
+// ---- the turn ---------------------------------------------------------------
+
+bool SessionTarget::TakeTurn(Nanoseconds deadline) {
+  const base::MutexLock lock(mutex_);
+  while (turn_taken_) {
+    const Nanoseconds left = deadline - clock_.Now();
+    if (left <= 0) return false;
+    turn_free_.wait_for(mutex_, std::chrono::nanoseconds(left));
+  }
+  turn_taken_ = true;
+  return true;
+}
+
+void SessionTarget::GiveTurn() {
+  {
+    const base::MutexLock lock(mutex_);
+    turn_taken_ = false;
+  }
+  turn_free_.notify_one();
+}
+
+void SessionTarget::TryReadEvents(Connection& connection) {
+  if (!TakeTurn(0)) return;
+  connection.ReadEvents();
+  GiveTurn();
+}
+
+template <class Step>
+auto SessionTarget::Ask(Step step)
+    -> decltype(step(std::declval<Connection&>())) {
+  const Nanoseconds deadline = clock_.Now() + kLoadTimeout;
+  const Turn turn(*this, deadline);
+  if (!turn.taken()) {
+    return Error{Code::kDeadlineExceeded,
+                 "another thread's call to rknnd has not ended in time"};
+  }
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    Expected<std::shared_ptr<Connection>> connection = Connected(deadline);
+    if (!connection.ok()) return std::move(connection).error();
+    auto result = step(**connection);
+    const bool daemon_died = !result.ok() && (*connection)->broken() &&
+                             result.error().code == Code::kUnavailable;
+    if (!daemon_died) return result;
+  }
+  return KeepsDying();
+}
+
+template <class Step>
+Expected<void> SessionTarget::GiveBack(Step step) {
+  const Turn turn(*this, clock_.Now() + kLoadTimeout);
+  if (!turn.taken()) {
+    return Error{Code::kDeadlineExceeded,
+                 "another thread's call to rknnd has not ended in time"};
+  }
+  const std::shared_ptr<Connection> connection = Current();
+  Expected<void> done = step(connection.get());
+  // What the daemon held for us went with it.
+  if (connection != nullptr && connection->broken()) return {};
+  return done;
+}
+
+// ---- contexts ---------------------------------------------------------------
+
+Expected<void> SessionTarget::UploadOn(Connection& connection,
+                                       ModelSource& source) {
+  Expected<UniqueFd> memfd = source.ToMemfd();
+  if (!memfd.ok()) return std::move(memfd).error();
+  wire::UploadModel upload;
+  upload.model = source.id();
+  upload.name = source.name();
+  upload.options = source.options();
+  return Done(Send(connection, wire::Verb::kUploadModel, upload, memfd->get(),
+                   kLoadTimeout));
+}
+
+Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,
+                                                   uint32_t number,
+                                                   const ContextRecord& record,
+                                                   uint32_t duplicate_of) {
+  wire::CreateContext create{};
+  create.context = number;
+  std::copy(record.source->id().begin(), record.source->id().end(),
+            create.model);
+  create.flags = record.flags;
+  create.core_mask = record.core_mask;
+  create.duplicate_of = duplicate_of;
+  Expected<wire::Frame> reply =
+      Send(connection, wire::Verb::kCreateContext, create, -1, kLoadTimeout);
+  if (!reply.ok() && reply.error().code == Code::kNotFound &&
+      duplicate_of == 0) {
+    if (Expected<void> sent = UploadOn(connection, *record.source);
+        !sent.ok()) {
+      return std::move(sent).error();
+    }
+    reply =
+        Send(connection, wire::Verb::kCreateContext, create, -1, kLoadTimeout);
+  }
+  if (!reply.ok()) {
+    if (reply.error().code == Code::kDeadlineExceeded) {
+      // It may come to be after all.
+      wire::DestroyContext destroy{};
+      destroy.context = number;
+      if (auto body = wire::Encode(destroy); body.ok()) {
+        connection.Notify(wire::Verb::kDestroyContext, *std::move(body));
+      }
+    }
+    return std::move(reply).error();
+  }
+  return wire::Decode<ModelDescription>(reply->body);
+}
+
+Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
+    const ContextRequest& request, const std::shared_ptr<ModelSource>& source) {
+  using Result = Expected<std::shared_ptr<const ModelDescription>>;
+  return Ask([&](Connection& connection) -> Result {
+    ContextRecord record;
+    record.source = source;
+    record.flags = request.flags;
+    uint32_t duplicate_of = request.duplicate_of;
+    if (duplicate_of != 0) {
+      const auto original = contexts_.find(duplicate_of);
+      if (original == contexts_.end()) {
+        return Error{Code::kNotFound, "the context to duplicate is gone"};
+      }
+      record.source = original->second.source;
+      // Lost there: the model by its hash is all that is left to ask for.
+      if (original->second.lost) duplicate_of = 0;
+    }
+    if (options_.rebuild && !connection.welcome().keeps_models) {
+      if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
+        return std::move(kept).error();
+      }
+    }
+    Expected<ModelDescription> model =
+        CreateOn(connection, request.number, record, duplicate_of);
+    if (!model.ok()) return std::move(model).error();
+    // Before another thread's rebuild can meet them.
+    record.source->ForgetBytes();
+    contexts_[request.number] = std::move(record);
+    return std::make_shared<const ModelDescription>(*std::move(model));
+  });
+}
+
+Expected<void> SessionTarget::DestroyContext(uint32_t context) {
+  return GiveBack([&](Connection* connection) -> Expected<void> {
+    // First: a rebuild must not bring it back.
+    const auto record = contexts_.find(context);
+    const bool lost =
+        record != contexts_.end() && record->second.lost.has_value();
+    if (record != contexts_.end()) contexts_.erase(record);
+    if (lost || connection == nullptr) return {};
+    wire::DestroyContext destroy{};
+    destroy.context = context;
+    return Done(Send(*connection, wire::Verb::kDestroyContext, destroy));
+  });
+}
+
+Expected<void> SessionTarget::SetCoreMask(uint32_t context,
+                                          uint32_t core_mask) {
+  return Ask([&](Connection& connection) -> Expected<void> {
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    wire::SetCoreMask request{};
+    request.context = context;
+    request.core_mask = core_mask;
+    Expected<void> done =
+        Done(Send(connection, wire::Verb::kSetCoreMask, request));
+    if (done.ok() && record != contexts_.end()) {
+      record->second.core_mask = core_mask;
+    }
+    return done;
+  });
+}
+
+Expected<void> SessionTarget::BindOn(Connection& connection, uint32_t context,
+                                     const std::pair<Direction, uint32_t>& port,
+                                     const Binding& binding) {
+  wire::Bind request{};
+  request.context = context;
+  request.output = port.first == Direction::kOutput;
+  request.index = port.second;
+  request.buffer = binding.buffer;
+  request.offset = binding.offset;
+  request.size = binding.size;
+  request.type = binding.type;
+  request.layout = binding.layout;
+  request.pass_through = binding.pass_through;
+  request.w_stride = binding.w_stride;
+  request.h_stride = binding.h_stride;
+  return Done(Send(connection, wire::Verb::kBind, request));
+}
+
+Expected<void> SessionTarget::Bind(uint32_t context, Direction direction,
+                                   uint32_t index, const Binding& binding) {
+  return Ask([&](Connection& connection) -> Expected<void> {
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    const std::pair<Direction, uint32_t> port(direction, index);
+    Expected<void> done = BindOn(connection, context, port, binding);
+    if (done.ok() && record != contexts_.end()) {
+      record->second.bindings[port] = binding;
+    }
+    return done;
+  });
+}
+
+// ---- buffers ----------------------------------------------------------------
+
+uint32_t SessionTarget::NextBufferNumber() {
+  do {
+    ++last_buffer_;
+  } while (last_buffer_ == 0 || buffers_.contains(last_buffer_));
+  return last_buffer_;
+}
+
+Expected<SessionTarget::BufferRecord> SessionTarget::MakeRecord(UniqueFd fd,
+                                                                uint64_t size) {
+  // Programs take fd 0 for "none".
+  if (fd.get() == 0) {
+    fd.reset(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+    if (!fd.valid()) return base::ErrnoError(errno, "move a buffer's fd");
+  }
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) {
+    return base::ErrnoError(errno, "look at a buffer");
+  }
+  BufferRecord record;
+  record.fd = std::move(fd);
+  record.device = status.st_dev;
+  record.inode = status.st_ino;
+  record.size = size;
+  return record;
+}
+
+bool SessionTarget::IsOurs(const BufferRecord& record) {
+  struct stat status {};
+  return fstat(record.fd.get(), &status) == 0 &&
+         status.st_dev == record.device && status.st_ino == record.inode;
+}
+
+Expected<BufferHandle> SessionTarget::AllocateBuffer(uint64_t size,
+                                                     uint32_t flags) {
+  return Ask([&](Connection& connection) -> Expected<BufferHandle> {
+    wire::AllocateBuffer request{};
+    request.buffer = NextBufferNumber();
+    request.size = size;
+    request.flags = flags;
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kAllocateBuffer, request);
+    if (!reply.ok()) return std::move(reply).error();
+    if (reply->fds.empty()) {
+      return Error{Code::kInternal, "protocol: rknnd sent a buffer without fd"};
+    }
+    Expected<BufferRecord> record = MakeRecord(std::move(reply->fds[0]), size);
+    if (!record.ok()) return std::move(record).error();
+    const BufferHandle handle = {request.buffer, record->fd.get()};
+    buffers_[request.buffer] = *std::move(record);
+    return handle;
+  });
+}
+
+Expected<void> SessionTarget::ImportOn(Connection& connection, uint32_t number,
+                                       int fd, uint64_t size) {
+  wire::ImportBuffer request{};
+  request.buffer = number;
+  request.size = size;
+  return Done(Send(connection, wire::Verb::kImportBuffer, request, fd));
+}
+
+Expected<BufferHandle> SessionTarget::ImportBuffer(int fd, uint64_t size) {
+  Expected<UniqueFd> copy = base::Duplicate(fd);
+  if (!copy.ok()) return std::move(copy).error();
+  Expected<BufferRecord> record = MakeRecord(*std::move(copy), size);
+  if (!record.ok()) return std::move(record).error();
+  return Ask([&](Connection& connection) -> Expected<BufferHandle> {
+    const uint32_t number = NextBufferNumber();
+    if (Expected<void> done =
+            ImportOn(connection, number, record->fd.get(), size);
+        !done.ok()) {
+      return std::move(done).error();
+    }
+    const BufferHandle handle = {number, record->fd.get()};
+    buffers_[number] = *std::move(record);
+    return handle;
+  });
+}
+
+void SessionTarget::ReleaseBuffer(uint32_t buffer) {
+  const Expected<void> done =
+      GiveBack([&](Connection* connection) -> Expected<void> {
+        const auto record = buffers_.find(buffer);
+        if (record == buffers_.end()) return {};
+        if (!IsOurs(record->second)) {
+          Log(LogLevel::kWarning, "the program closed fd " +
+                                      std::to_string(record->second.fd.get()) +
+                                      " of a buffer: use rknn_destroy_mem");
+          [[maybe_unused]] const int foreign = record->second.fd.release();
+        }
+        buffers_.erase(record);
+        if (connection == nullptr) return {};
+        wire::ReleaseBuffer request{};
+        request.buffer = buffer;
+        return Done(Send(*connection, wire::Verb::kReleaseBuffer, request));
+      });
+  if (!done.ok()) {
+    Log(LogLevel::kDebug, "release of a buffer: " + done.error().message);
+  }
+}
+
+// ---- questions --------------------------------------------------------------
+
+Expected<MemorySize> SessionTarget::GetMemorySize(uint32_t context) {
+  return Ask([&](Connection& connection) -> Expected<MemorySize> {
+    wire::MemorySizeRequest request{};
+    request.context = context;
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kMemorySize, request);
+    if (!reply.ok()) return std::move(reply).error();
+    return wire::Decode<MemorySize>(reply->body);
+  });
+}
+
+Expected<std::string> SessionTarget::PerfDetail(uint32_t context) {
+  return Ask([&](Connection& connection) -> Expected<std::string> {
+    wire::PerfDetailRequest request{};
+    request.context = context;
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kPerfDetail, request);
+    if (!reply.ok()) return std::move(reply).error();
+    Expected<wire::PerfDetail> detail =
+        wire::Decode<wire::PerfDetail>(reply->body);
+    if (!detail.ok()) return std::move(detail).error();
+    return std::move(detail->text);
+  });
+}
+
+// ---- runs -------------------------------------------------------------------
+
+std::optional<Error> SessionTarget::WhyLost(uint32_t context,
+                                            Nanoseconds deadline) {
+  const Turn turn(*this, deadline);
+  if (!turn.taken()) return std::nullopt;
+  const auto record = contexts_.find(context);
+  return record == contexts_.end() ? std::nullopt : record->second.lost;
+}
+
+Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
+  wire::Submission job{};
+  job.context = request.context;
+  job.frame = request.frame;
+  job.timeout_ms = request.timeout_ms;
+  const bool bounded = request.timeout_ms != 0;
+  const Nanoseconds limit =
+      bounded ? request.timeout_ms * base::kMillisecond + options_.run_grace
+              : kRunTimeout;
+  Nanoseconds deadline = clock_.Now() + limit;
+
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::shared_ptr<Connection> connection = Current();
+    if (connection == nullptr) {
+      Expected<std::shared_ptr<Connection>> recovered = Recover(deadline);
+      if (!recovered.ok()) return std::move(recovered).error();
+      connection = *std::move(recovered);
+      // The program's own limit holds over the rebuild too; ours starts anew.
+      if (!bounded) deadline = clock_.Now() + limit;
+    }
+    RingClient& ring = connection->ring();
+    std::optional<Ticket> ticket;
+    bool done = false;
+    for (;;) {
+      if (!ticket) ticket = ring.Submit(job);
+      if (ticket) {
+        const Nanoseconds left = deadline - clock_.Now();
+        done = ring.Wait(*ticket,
+                         std::clamp<Nanoseconds>(left, 0, RingClient::kSlice));
+        if (done) break;
+      }
+      const Connection::Health health = connection->Look();
+      if (!health.alive) {
+        // The answer may have come with the daemon's last breath.
+        done = ticket && ring.Wait(*ticket, 0);
+        break;
+      }
+      if (health.readable) TryReadEvents(*connection);
+      if (clock_.Now() < deadline) continue;
+      if (ticket) ring.Abandon(*ticket);
+      return Error{Code::kDeadlineExceeded,
+                   "the run was not answered within " +
+                       std::to_string(limit / base::kMillisecond) +
+                       " ms: rknnd hangs, or is stopped (rknnctl status)"};
+    }
+    if (!done) continue;  // the daemon died: again, with the next one
+
+    Answer answer = ring.Take(*ticket);
+    if (answer.code == Code::kOk) {
+      return RunReport{answer.queue_ns, answer.run_ns, answer.total_ns,
+                       answer.core, answer.drops};
+    }
+    if (answer.code == Code::kNotFound) {
+      if (std::optional<Error> lost = WhyLost(request.context, deadline)) {
+        return *std::move(lost);
+      }
+    }
+    return Error{answer.code, std::move(answer.text)};
+  }
+  return KeepsDying();
+}
+
+}  // namespace rknnd::client

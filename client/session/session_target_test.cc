@@ -1,0 +1,421 @@
+// A session against a daemon that lives in the test, dies and comes back.
+
+#include "client/session/session_target.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "base/posix/socket.h"
+#include "client/include/rknn_api.h"
+#include "client/session/fake_daemon.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kContext = 0x4001;
+
+std::string TestSocket() {
+  return testing::TempDir() + "session_target_test." +
+         std::to_string(getpid()) + ".sock";
+}
+
+std::span<const std::byte> Bytes(const char* text) {
+  return std::as_bytes(std::span(text, strlen(text)));
+}
+
+class SessionTargetTest : public testing::Test {
+ protected:
+  SessionOptions Options() {
+    SessionOptions options;
+    options.dial = [path = daemon_.path()]() -> base::Expected<base::UniqueFd> {
+      auto socket = base::ConnectUnix(path);
+      if (socket.ok()) return socket;
+      return base::Error{Code::kUnavailable, "nobody is there"};
+    };
+    options.name = "the test's daemon";
+    return options;
+  }
+
+  void Open() { Open(Options()); }
+  void Open(SessionOptions options) {
+    auto opened = SessionTarget::Open(std::move(options));
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    target_ = *std::move(opened);
+  }
+
+  base::Expected<std::shared_ptr<const ModelDescription>> Create(
+      uint32_t number, const char* model = "model") {
+    auto source = ModelSource::OfBytes(Bytes(model), std::nullopt);
+    ContextRequest request;
+    request.number = number;
+    return target_->CreateContext(request, *source);
+  }
+
+  // A context with memory on both sides, ready to run.
+  void MakeRunnable(uint32_t number) {
+    ASSERT_TRUE(Create(number).ok());
+    for (const Direction direction : {Direction::kInput, Direction::kOutput}) {
+      auto buffer = target_->AllocateBuffer(64, 0);
+      ASSERT_TRUE(buffer.ok());
+      Binding binding;
+      binding.buffer = buffer->number;
+      binding.size = 64;
+      binding.type = RKNN_TENSOR_FLOAT32;
+      ASSERT_TRUE(target_->Bind(number, direction, 0, binding).ok());
+    }
+  }
+
+  base::Expected<RunReport> Run(uint32_t number, uint32_t timeout_ms = 0) {
+    RunRequest request;
+    request.context = number;
+    request.timeout_ms = timeout_ms;
+    return target_->Run(request);
+  }
+
+  FakeDaemon daemon_{TestSocket()};
+  std::shared_ptr<SessionTarget> target_;
+};
+
+TEST_F(SessionTargetTest, TellsWhoAnswered) {
+  Open();
+  const TargetInfo info = target_->info();
+  EXPECT_EQ(info.soc, "rk3588");
+  EXPECT_EQ(info.cores, 3U);
+  EXPECT_EQ(info.driver_version, "0.9.8");
+}
+
+TEST_F(SessionTargetTest, OpenFailsInTheWordsOfItsDialler) {
+  daemon_.Stop();
+  auto opened = SessionTarget::Open(Options());
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().message, "nobody is there");
+}
+
+TEST_F(SessionTargetTest, ModelIsUploadedOnlyWhenTheDaemonLacksIt) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  ASSERT_TRUE(Create(kContext + 1).ok());
+  EXPECT_EQ(daemon_.seen().uploads, 1U);
+  EXPECT_EQ(daemon_.seen().contexts.size(), 2U);
+}
+
+TEST_F(SessionTargetTest, DaemonsReasonForRefusingAModelIsHandedOn) {
+  Open();
+  const auto context = Create(kContext, "bad model");
+  ASSERT_FALSE(context.ok());
+  EXPECT_EQ(context.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(context.error().message, "this is no model");
+}
+
+TEST_F(SessionTargetTest, DuplicateNamesItsOriginal) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  ContextRequest request;
+  request.number = kContext + 1;
+  request.duplicate_of = kContext;
+  ASSERT_TRUE(target_->CreateContext(request, nullptr).ok());
+  EXPECT_EQ(daemon_.seen().last_duplicate_of, kContext);
+  EXPECT_EQ(daemon_.seen().uploads, 1U);
+}
+
+TEST_F(SessionTargetTest, RunReportsTheDaemonsTimes) {
+  Open();
+  MakeRunnable(kContext);
+  const auto report = Run(kContext);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->run_ns, 5000U);
+  EXPECT_EQ(report->core, 1U);
+}
+
+TEST_F(SessionTargetTest, FailedRunCarriesItsText) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kFail);
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kInternal);
+  EXPECT_EQ(report.error().message, "told to fail");
+}
+
+TEST_F(SessionTargetTest, RunsOfManyThreadsAllEnd) {
+  Open();
+  constexpr int kThreads = 8;
+  constexpr int kRuns = 200;
+  MakeRunnable(kContext);
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int run = 0; run < kRuns; ++run) {
+        if (Run(kContext).ok()) ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kThreads * kRuns);
+}
+
+TEST_F(SessionTargetTest, UnansweredRunEndsAtItsTimeout) {
+  SessionOptions options = Options();
+  options.run_grace = 10 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  const auto report = Run(kContext, 20);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(daemon_.seen().last_timeout_ms, 20U);
+}
+
+TEST_F(SessionTargetTest, LateAnswerOfAGivenUpRunDoesNotDisturbTheNext) {
+  SessionOptions options = Options();
+  options.run_grace = base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  ASSERT_FALSE(Run(kContext, 1).ok());
+  daemon_.set_runs(FakeDaemon::Runs::kAnswer);
+  EXPECT_TRUE(Run(kContext).ok());
+}
+
+TEST_F(SessionTargetTest, EverySlotIsUsedAgain) {
+  Open();
+  MakeRunnable(kContext);
+  for (uint32_t i = 0; i < 3 * wire::kRingEntries; ++i) {
+    ASSERT_TRUE(Run(kContext).ok());
+  }
+}
+
+TEST_F(SessionTargetTest, RestartedDaemonGetsEverythingAgain) {
+  Open();
+  MakeRunnable(kContext);
+  ASSERT_TRUE(target_->SetCoreMask(kContext, RKNN_NPU_CORE_2).ok());
+  const auto before = daemon_.seen();
+  daemon_.Stop();
+  daemon_.Start();
+  const auto report = Run(kContext);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  const auto after = daemon_.seen();
+  EXPECT_EQ(after.contexts, before.contexts);
+  EXPECT_EQ(after.buffers, before.buffers);
+  EXPECT_EQ(after.core_masks.at(kContext), RKNN_NPU_CORE_2);
+}
+
+TEST_F(SessionTargetTest, RunInFlightRunsAgainAfterARestart) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  bool good = false;
+  std::thread runner([&] { good = Run(kContext).ok(); });
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  daemon_.set_runs(FakeDaemon::Runs::kAnswer);
+  daemon_.Start();
+  runner.join();
+  EXPECT_TRUE(good);
+  EXPECT_EQ(daemon_.seen().runs, 2U);
+}
+
+TEST_F(SessionTargetTest, AllThreadsWaitForOneRebuild) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  constexpr uint64_t kThreads = 6;
+  std::atomic<uint64_t> good{0};
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      if (Run(kContext).ok()) ++good;
+    });
+  }
+  daemon_.AwaitRuns(kThreads);
+  daemon_.Stop();
+  daemon_.set_runs(FakeDaemon::Runs::kAnswer);
+  daemon_.Start();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kThreads);
+  EXPECT_EQ(daemon_.seen().hellos, 2U);
+}
+
+TEST_F(SessionTargetTest, ContentsOfBuffersSurviveARestart) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  auto in = target_->AllocateBuffer(64, 0);
+  auto out = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(in.ok() && out.ok());
+  Binding binding;
+  binding.size = 64;
+  binding.type = RKNN_TENSOR_FLOAT32;
+  binding.buffer = in->number;
+  ASSERT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+  binding.buffer = out->number;
+  ASSERT_TRUE(target_->Bind(kContext, Direction::kOutput, 0, binding).ok());
+  const float value = 2.5F;
+  ASSERT_EQ(pwrite(in->fd, &value, sizeof value, 0), sizeof value);
+  daemon_.Stop();
+  daemon_.Start();
+  ASSERT_TRUE(Run(kContext).ok());
+  float result = 0;
+  ASSERT_EQ(pread(out->fd, &result, sizeof result, 0), sizeof result);
+  EXPECT_EQ(result, value);
+}
+
+TEST_F(SessionTargetTest, ModelBytesComeFromUsWhenTheDaemonKeepsNone) {
+  daemon_.set_keeps_models(false);
+  Open();
+  MakeRunnable(kContext);
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+  EXPECT_TRUE(Run(kContext).ok());
+  EXPECT_EQ(daemon_.seen().uploads, 2U);
+}
+
+TEST_F(SessionTargetTest, LostModelIsNamedAndOthersGoOn) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.error().message, HasSubstr("rknnd was restarted"));
+  EXPECT_THAT(report.error().message, HasSubstr("given as bytes"));
+  EXPECT_TRUE(Create(kContext + 1).ok());
+}
+
+TEST_F(SessionTargetTest, RequestIsRepeatedOnTheNewDaemon) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  daemon_.Stop();
+  daemon_.Start();
+  EXPECT_TRUE(target_->AllocateBuffer(64, 0).ok());
+  EXPECT_TRUE(daemon_.seen().contexts.contains(kContext));
+}
+
+TEST_F(SessionTargetTest, DaemonThatStaysAwayIsAnErrorAfterTheBound) {
+  SessionOptions options = Options();
+  options.rebuild_bound = 40 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.Stop();
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kUnavailable);
+  EXPECT_THAT(report.error().message, HasSubstr("nobody is there"));
+}
+
+TEST_F(SessionTargetTest, DaemonThatComesLateIsUsedAgain) {
+  SessionOptions options = Options();
+  options.rebuild_bound = 20 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.Stop();
+  ASSERT_FALSE(Run(kContext).ok());
+  daemon_.Start();
+  EXPECT_TRUE(Run(kContext).ok());
+}
+
+TEST_F(SessionTargetTest, RunsOwnTimeoutHoldsOverTheRebuild) {
+  SessionOptions options = Options();
+  options.run_grace = 0;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.Stop();
+  const auto report = Run(kContext, 30);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kDeadlineExceeded);
+}
+
+TEST_F(SessionTargetTest, SessionInThisProcessIsNotRebuilt) {
+  SessionOptions options = Options();
+  options.rebuild = false;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.Stop();
+  daemon_.Start();
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().message.find("the test's daemon has stopped"), 0U);
+}
+
+TEST_F(SessionTargetTest, DestroyWithoutADaemonDoesNotWaitForOne) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  auto buffer = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(buffer.ok());
+  daemon_.Stop();
+  // Would take the whole bound of 30 s otherwise, and the test with it.
+  target_->ReleaseBuffer(buffer->number);
+  EXPECT_TRUE(target_->DestroyContext(kContext).ok());
+  daemon_.Start();
+  ASSERT_TRUE(Create(kContext + 1).ok());
+  EXPECT_FALSE(daemon_.seen().contexts.contains(kContext));
+}
+
+TEST_F(SessionTargetTest, BufferDestroyedWhileBoundDoesNotStopARebuild) {
+  Open();
+  MakeRunnable(kContext);
+  target_->ReleaseBuffer(1);
+  daemon_.Stop();
+  daemon_.Start();
+  auto buffer = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(buffer.ok());
+  Binding binding;
+  binding.buffer = buffer->number;
+  binding.size = 64;
+  ASSERT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+  EXPECT_TRUE(Run(kContext).ok());
+}
+
+TEST_F(SessionTargetTest, ImportKeepsADescriptorOfItsOwn) {
+  Open();
+  auto memfd = base::MakeMemfd("test", 4096);
+  ASSERT_TRUE(memfd.ok());
+  auto imported = target_->ImportBuffer(memfd->get(), 4096);
+  ASSERT_TRUE(imported.ok());
+  EXPECT_NE(imported->fd, memfd->get());
+  memfd->reset();
+  daemon_.Stop();
+  daemon_.Start();
+  ASSERT_TRUE(target_->AllocateBuffer(64, 0).ok());
+  EXPECT_EQ(daemon_.seen().imports, 2U);
+}
+
+TEST_F(SessionTargetTest, DescriptorReusedByTheProgramIsNeitherSentNorClosed) {
+  Open();
+  auto buffer = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(buffer.ok());
+  // The program closes what is not its own, and the number is given away.
+  const base::UniqueFd other(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(dup3(other.get(), buffer->fd, O_CLOEXEC), buffer->fd);
+  daemon_.Stop();
+  daemon_.Start();
+  ASSERT_TRUE(Create(kContext).ok());
+  EXPECT_EQ(daemon_.seen().imports, 0U);
+  target_->ReleaseBuffer(buffer->number);
+  EXPECT_GE(fcntl(buffer->fd, F_GETFD), 0);
+  close(buffer->fd);
+}
+
+TEST_F(SessionTargetTest, DaemonsLogLinesArePrinted) {
+  Open();
+  daemon_.set_log_line("core 2 is hot");
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(Create(kContext).ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("rknnd: error: core 2 is hot"));
+}
+
+}  // namespace
+}  // namespace rknnd::client
