@@ -110,8 +110,12 @@ endfunction()
 
 # `text` without strings and comments, so that only code is left.
 function(check_calls file text)
+  # `Fd socket(...)` declares; only a keyword may stand before a call.
+  string(REGEX REPLACE "(return|else)[ \n]+" "\\1=" text "${text}")
+  string(REGEX REPLACE "[A-Za-z0-9_][ \n]+(${needs_cloexec}|${never})\\(" "(" text
+         "${text}")
   # A call: the name as a whole word, not a member's, and all up to the ';'.
-  string(REGEX MATCHALL "[^A-Za-z0-9_.>](${needs_cloexec})[ \n]*\\([^${semicolon}]*"
+  string(REGEX MATCHALL "[^A-Za-z0-9_.>](${needs_cloexec})[ \n]*\\([^)${semicolon}][^${semicolon}]*"
          calls "${text}")
   foreach(call IN LISTS calls)
     if(NOT call MATCHES "_CLOEXEC")

@@ -74,5 +74,8 @@ expect("cannot close on exec" daemon/a.cc "int copy = dup(fd);\n")
 expect("belongs to base/posix/socket.cc" daemon/a.cc "int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);\n")
 expect(pass base/posix/socket.cc "int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);\n")
 expect(pass driver/a.cc "file.open(path); // open(path) without a flag\nauto s = \"dup(3)\";\n/* int fd = socket(1);\n * dup(2) */ ring->socket();\n")
+expect(pass tests/a.h "const std::string& socket() const { return socket_; }\n")
+expect(pass client/session/a.cc "base::UniqueFd socket(connect(path));\n")
+expect("without its close-on-exec flag" client/session/a.cc "if (x) {} else return\n  open(path);\n")
 
 file(REMOVE_RECURSE ${SCRATCH})

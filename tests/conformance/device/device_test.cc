@@ -1,0 +1,250 @@
+// What every device promises (driver/device.h), on every device of this
+// machine. A device that is not here is skipped with its reason.
+
+#include "driver/device.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <regex>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "driver/soft/testing/onnx_builder.h"
+#include "driver/soft/testing/run_model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace rknnd {
+namespace {
+
+using driver::Direction;
+using driver::TensorAttr;
+using driver::TensorFormat;
+using driver::TensorType;
+using soft::testing::BoundModel;
+using soft::testing::OnnxBuilder;
+using soft::testing::PlainFormat;
+
+struct Kind {
+  const char* kind;
+  const char* soc;
+};
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.kind << " " << kind.soc;
+}
+
+class DeviceTest : public ::testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    auto device = driver::OpenDevice(
+        {.kind = GetParam().kind, .soc = GetParam().soc, .clock = nullptr});
+    if (!device.ok()) {
+      GTEST_SKIP() << GetParam().kind << ": " << device.status();
+    }
+    device_ = *std::move(device);
+    device_->EnterWorker();
+  }
+
+  // An image input, a 4-D and a 2-D output: y = max(x, 0), sum = x + 1.
+  static std::vector<std::byte> Network(float added = 1) {
+    OnnxBuilder builder;
+    builder.Input("x", {1, 3, 4, 5})
+        .Floats("added", {1}, {added})
+        .Int64s("flat", {2}, {1, 60})
+        .Node("Relu", {"x"}, {"y"})
+        .Node("Add", {"x", "added"}, {"s"})
+        .Node("Reshape", {"s", "flat"}, {"sum"})
+        .Output("y", {1, 3, 4, 5})
+        .Output("sum", {1, 60});
+    return builder.Bytes();
+  }
+
+  std::unique_ptr<driver::Model> Load(const std::vector<std::byte>& bytes) {
+    auto model = device_->Load(bytes, "", "m.onnx");
+    EXPECT_TRUE(model.ok()) << model.status();
+    return model.ok() ? *std::move(model) : nullptr;
+  }
+
+  std::unique_ptr<BoundModel> Bind(const driver::Model& model) {
+    const auto& program = model.info().programs[0];
+    auto formats = [](const std::vector<TensorAttr>& attrs) {
+      std::vector<TensorFormat> result;
+      for (const auto& attr : attrs) {
+        result.push_back(PlainFormat(attr, TensorType::kFloat32));
+      }
+      return result;
+    };
+    auto bound = BoundModel::Make(*device_, model, formats(program.inputs),
+                                  formats(program.outputs));
+    EXPECT_TRUE(bound.ok()) << bound.status();
+    return bound.ok() ? *std::move(bound) : nullptr;
+  }
+
+  // Counts down from 30; the second output of a run.
+  static float RunAndReadSum(BoundModel& bound, uint32_t core, int index) {
+    auto* in = reinterpret_cast<float*>(bound.input(0).data());
+    for (int i = 0; i < 60; ++i) in[i] = static_cast<float>(30 - i);
+    driver::JobResult result = bound.Run(core);
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    EXPECT_LE(result.started, result.ended);
+    return reinterpret_cast<float*>(bound.output(1).data())[index];
+  }
+
+  std::unique_ptr<driver::Device> device_;
+};
+
+TEST_P(DeviceTest, InfoHasCoresAndVersionsThatProgramsCanParse) {
+  const std::regex version(R"(^\d+\.\d+\.\d+.*)");
+
+  EXPECT_GE(device_->info().cores, 1U);
+  EXPECT_EQ(device_->info().soc, GetParam().soc);
+  EXPECT_TRUE(std::regex_match(device_->info().driver, version));
+  EXPECT_TRUE(std::regex_match(device_->info().runtime, version));
+}
+
+TEST_P(DeviceTest, BytesThatAreNoModelAreAnErrorThatNamesIt) {
+  const std::vector<std::byte> garbage(100, std::byte{0x5a});
+
+  auto model = device_->Load(garbage, "", "broken.onnx");
+
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(std::string(model.status().message()),
+              ::testing::HasSubstr("broken.onnx"));
+}
+
+TEST_P(DeviceTest, AttributesAreConsistent) {
+  auto model = Load(Network());
+  const driver::ProgramInfo& program = model->info().programs[0];
+  auto check = [](const TensorAttr& attr) {
+    uint64_t elements = 1;
+    for (uint32_t dim : attr.dims) elements *= dim;
+    EXPECT_GE(attr.dims.size(), 1U);
+    EXPECT_EQ(attr.elements, elements);
+    EXPECT_EQ(attr.size, elements * driver::ElementSize(attr.type));
+    EXPECT_GE(attr.size_with_stride, attr.size);
+    EXPECT_FALSE(attr.name.empty());
+  };
+  for (const auto* list : {&program.inputs, &program.outputs,
+                           &program.native_inputs, &program.native_outputs}) {
+    for (const TensorAttr& attr : *list) check(attr);
+  }
+  EXPECT_EQ(program.inputs.size(), program.native_inputs.size());
+  EXPECT_EQ(program.outputs.size(), program.native_outputs.size());
+  EXPECT_EQ(program.inputs[0].layout, driver::TensorLayout::kNhwc);
+  EXPECT_EQ(program.inputs[0].w_stride, 5U);
+  EXPECT_EQ(program.outputs[0].layout, driver::TensorLayout::kNchw);
+  EXPECT_EQ(program.outputs[1].layout, driver::TensorLayout::kUndefined);
+  EXPECT_GE(program.segments, 1U);
+}
+
+TEST_P(DeviceTest, TensorsFitMemoryOfTheSizeThatIsAskedFor) {
+  auto model = Load(Network());
+  const driver::ProgramInfo& program = model->info().programs[0];
+  for (auto direction : {Direction::kInput, Direction::kOutput}) {
+    bool input = direction == Direction::kInput;
+    const auto& attrs = input ? program.inputs : program.outputs;
+    const auto& natives =
+        input ? program.native_inputs : program.native_outputs;
+    for (uint32_t i = 0; i < attrs.size(); ++i) {
+      auto own = model->CheckBinding(0, direction, i,
+                                     {.type = attrs[i].type,
+                                      .layout = attrs[i].layout,
+                                      .w_stride = attrs[i].w_stride});
+      auto native = model->CheckBinding(0, direction, i,
+                                        {.type = natives[i].type,
+                                         .layout = natives[i].layout,
+                                         .pass_through = true});
+      ASSERT_TRUE(own.ok()) << own.status();
+      ASSERT_TRUE(native.ok()) << native.status();
+      EXPECT_LE(*own, attrs[i].size_with_stride);
+      EXPECT_LE(*native, natives[i].size_with_stride);
+    }
+  }
+}
+
+TEST_P(DeviceTest, FormatsThatCannotBeAreRefused) {
+  auto model = Load(Network());
+
+  EXPECT_FALSE(model
+                   ->CheckBinding(0, Direction::kInput, 0,
+                                  {.type = static_cast<TensorType>(99),
+                                   .layout = driver::TensorLayout::kNhwc})
+                   .ok());
+  EXPECT_FALSE(model
+                   ->CheckBinding(0, Direction::kInput, 0,
+                                  {.type = TensorType::kUint8,
+                                   .layout = driver::TensorLayout::kNhwc,
+                                   .w_stride = 1})
+                   .ok());
+}
+
+TEST_P(DeviceTest, EveryCoreGivesTheAnswer) {
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  for (uint32_t core = 0; core < device_->info().cores; ++core) {
+    EXPECT_EQ(RunAndReadSum(*bound, core, 59), -28);
+    EXPECT_EQ(reinterpret_cast<float*>(bound->output(0).data())[59], 0);
+    EXPECT_EQ(reinterpret_cast<float*>(bound->output(0).data())[0], 30);
+  }
+}
+
+TEST_P(DeviceTest, ModelsDoNotDisturbEachOther) {
+  auto one = Load(Network(1));
+  auto two = Load(Network(1000));
+  auto bound_one = Bind(*one);
+  auto bound_two = Bind(*two);
+
+  EXPECT_EQ(RunAndReadSum(*bound_one, 0, 0), 31);
+  EXPECT_EQ(RunAndReadSum(*bound_two, 0, 0), 1030);
+  bound_two.reset();
+  two.reset();
+  EXPECT_EQ(RunAndReadSum(*bound_one, 0, 0), 31);
+}
+
+TEST_P(DeviceTest, LayerTimesAreFilledWhereAskedFor) {
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  std::vector<int64_t> times;
+
+  ASSERT_TRUE(bound->Run(0, &times).status.ok());
+
+  EXPECT_EQ(times.size(), model->info().programs[0].layers.size());
+  for (int64_t time : times) EXPECT_GE(time, 0);
+}
+
+TEST_P(DeviceTest, WhatIsNoMemoryCannotBeAttached) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  base::UniqueFd in(ends[0]);
+  base::UniqueFd out(ends[1]);
+
+  EXPECT_FALSE(
+      device_->Attach({-1, 0, 4096}, driver::MemoryAccess::kRead).ok());
+  EXPECT_FALSE(
+      device_->Attach({in.get(), 0, 4096}, driver::MemoryAccess::kRead).ok());
+}
+
+TEST_P(DeviceTest, MemoryHasTheSizeThatWasAttached) {
+  base::UniqueFd fd = *base::MakeMemfd("conformance", 3 * 4096);
+
+  auto memory =
+      device_->Attach({fd.get(), 100, 5000}, driver::MemoryAccess::kReadWrite);
+
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ((*memory)->size(), 5000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest,
+                         ::testing::Values(Kind{"soft", "rk3588"},
+                                           Kind{"soft", "rk3566"},
+                                           Kind{"rknnrt", "rk3588"}),
+                         [](const auto& test) {
+                           return std::string(test.param.kind) + "_" +
+                                  test.param.soc;
+                         });
+
+}  // namespace
+}  // namespace rknnd

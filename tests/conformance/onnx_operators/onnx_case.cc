@@ -1,0 +1,81 @@
+// See onnx_case.h.
+
+#include "tests/conformance/onnx_operators/onnx_case.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "driver/soft/import/onnx_import.h"
+#include "driver/soft/import/tensor_import.h"
+
+namespace rknnd::soft {
+namespace {
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool IsNumbers(const onnx::ValueInfoProto& value) {
+  return value.type().has_tensor_type() &&
+         InnerType(value.type().tensor_type().elem_type()).has_value();
+}
+
+absl::StatusOr<std::vector<TensorPtr>> ReadTensors(
+    const std::filesystem::path& folder, const std::string& prefix) {
+  std::vector<TensorPtr> tensors;
+  for (int k = 0;; ++k) {
+    const std::filesystem::path path = folder / absl::StrCat(prefix, k, ".pb");
+    if (!std::filesystem::exists(path)) return tensors;
+    onnx::TensorProto proto;
+    if (!proto.ParseFromString(ReadFile(path))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path.string(), "' holds no tensor"));
+    }
+    RKNND_ASSIGN_OR_RETURN(TensorPtr tensor,
+                           ImportTensor(proto, path.filename().string()));
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<OnnxCase> ReadCase(const std::filesystem::path& folder) {
+  OnnxCase result;
+  result.name = folder.filename().string();
+  result.model = ReadFile(folder / "model.onnx");
+  onnx::ModelProto proto;
+  if (!proto.ParseFromString(result.model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", folder.string(), "' holds no model"));
+  }
+  std::set<std::string> types;
+  for (const auto& node : proto.graph().node()) {
+    types.insert(IsStandardDomain(node.domain())
+                     ? node.op_type()
+                     : absl::StrCat(node.domain(), "::", node.op_type()));
+  }
+  result.types.assign(types.begin(), types.end());
+  const auto& graph = proto.graph();
+  result.only_numbers =
+      std::all_of(graph.input().begin(), graph.input().end(), IsNumbers) &&
+      std::all_of(graph.output().begin(), graph.output().end(), IsNumbers);
+  if (!result.only_numbers) return result;
+  for (int n = 0;; ++n) {
+    const std::filesystem::path set =
+        folder / absl::StrCat("test_data_set_", n);
+    if (!std::filesystem::is_directory(set)) return result;
+    OnnxCase::DataSet data;
+    RKNND_ASSIGN_OR_RETURN(data.inputs, ReadTensors(set, "input_"));
+    RKNND_ASSIGN_OR_RETURN(data.outputs, ReadTensors(set, "output_"));
+    result.sets.push_back(std::move(data));
+  }
+}
+
+}  // namespace rknnd::soft

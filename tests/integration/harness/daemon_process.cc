@@ -1,0 +1,78 @@
+#include "tests/integration/harness/daemon_process.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "tests/integration/harness/files.h"
+#include "tests/integration/harness/patience.h"
+
+namespace rknnd::integration {
+
+DaemonProcess::DaemonProcess(const std::string& folder, DaemonOptions options)
+    : options_(std::move(options)),
+      socket_(folder + "/session.sock"),
+      log_file_(folder + "/rknnd.log") {}
+
+DaemonProcess::~DaemonProcess() {
+  if (process_.running()) {
+    AskToEnd();
+    EXPECT_EQ(WaitForEnd(), 0) << "rknnd did not end well";
+  }
+  if (testing::Test::HasFailure()) {
+    std::fprintf(stderr, "---- rknnd said:\n%s----\n", log().c_str());
+  }
+}
+
+void DaemonProcess::Start() {
+  base::ChildProcess::Options options;
+  options.arguments = {ProgramPath("rknnd"),
+                       "--socket",
+                       socket_,
+                       "--device",
+                       "soft",
+                       "--soc",
+                       options_.soc,
+                       "--cache-dir",
+                       options_.cache_dir,
+                       "--log-level",
+                       "3"};
+  options.arguments.insert(options.arguments.end(), options_.more.begin(),
+                           options_.more.end());
+  options.error_file = log_file_;
+  auto process = base::ChildProcess::Start(options);
+  ASSERT_TRUE(process.ok()) << process.error().message;
+  process_ = *std::move(process);
+  ASSERT_TRUE(base::WaitForServer(socket_, process_, kPatience))
+      << "rknnd did not start:\n"
+      << log();
+}
+
+void DaemonProcess::Kill() {
+  process_.Signal(SIGKILL);
+  EXPECT_EQ(WaitForEnd(), 128 + SIGKILL);
+}
+
+int DaemonProcess::WaitForEnd() {
+  const auto code = process_.Wait(kPatience);
+  return code.ok() ? *code : -1;
+}
+
+std::string DaemonProcess::log() const { return ReadText(log_file_); }
+
+bool DaemonProcess::alive() {
+  return process_.running() && !process_.Wait(0).ok();
+}
+
+size_t DaemonProcess::open_fds() const {
+  std::error_code error;
+  const std::filesystem::directory_iterator fds(
+      "/proc/" + std::to_string(process_.pid()) + "/fd", error);
+  return static_cast<size_t>(std::distance(begin(fds), end(fds)));
+}
+
+}  // namespace rknnd::integration

@@ -1,0 +1,59 @@
+// A real rknnd with a socket of its own, that a test may kill and start again
+// at the same place.
+
+#ifndef TESTS_INTEGRATION_HARNESS_DAEMON_PROCESS_H_
+#define TESTS_INTEGRATION_HARNESS_DAEMON_PROCESS_H_
+
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/posix/child_process.h"
+
+namespace rknnd::integration {
+
+struct DaemonOptions {
+  std::string soc = "rk3588";
+  std::string cache_dir;  // "": models are not kept
+  std::vector<std::string> more;
+};
+
+// Thread: any, one at a time.
+class DaemonProcess {
+ public:
+  // Does not start it. `folder` is there as long as the daemon.
+  DaemonProcess(const std::string& folder, DaemonOptions options);
+  // Ends it in order, if it runs, and expects it to have been well: with
+  // sanitizers its exit code is their verdict.
+  ~DaemonProcess();
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  // Returns when it answers; fails the test when it does not.
+  void Start();
+  // SIGKILL, and until it is gone.
+  void Kill();
+  // SIGTERM, without waiting; then the exit code.
+  void AskToEnd() const { process_.Signal(SIGTERM); }
+  int WaitForEnd();
+
+  [[nodiscard]] const std::string& socket() const { return socket_; }
+  [[nodiscard]] std::string target() const { return "unix:" + socket_; }
+  // What it said on stderr, over all its lives.
+  [[nodiscard]] std::string log() const;
+  // False once it has ended by itself.
+  bool alive();
+  // Descriptors it has open.
+  [[nodiscard]] size_t open_fds() const;
+
+ private:
+  const DaemonOptions options_;
+  const std::string socket_;
+  const std::string log_file_;
+  base::ChildProcess process_;
+};
+
+}  // namespace rknnd::integration
+
+#endif  // TESTS_INTEGRATION_HARNESS_DAEMON_PROCESS_H_

@@ -1,0 +1,302 @@
+// All numbers in these models are small integers, so that float32 computes them
+// exactly in whatever order.
+
+#include "tests/integration/harness/models.h"
+
+#include <onnx/onnx-ml.pb.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "tests/integration/harness/files.h"
+
+namespace rknnd::integration {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+// A model of one input and one output, both float32 unless told otherwise.
+class Builder {
+ public:
+  Builder(const std::string& name, int opset) {
+    model_.set_ir_version(onnx::IR_VERSION_2019_9_19);
+    model_.add_opset_import()->set_version(opset);
+    graph().set_name(name);
+  }
+
+  onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+
+  void AddDomain(const std::string& domain) {
+    onnx::OperatorSetIdProto* set = model_.add_opset_import();
+    set->set_domain(domain);
+    set->set_version(1);
+  }
+
+  void Input(const std::string& name, const Dims& dims) {
+    Describe(*graph().add_input(), name, dims, onnx::TensorProto::FLOAT);
+  }
+  void Output(const std::string& name, const Dims& dims,
+              int32_t type = onnx::TensorProto::FLOAT) {
+    Describe(*graph().add_output(), name, dims, type);
+  }
+
+  void Weights(const std::string& name, const Dims& dims,
+               const std::vector<float>& values) {
+    onnx::TensorProto& tensor = *graph().add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : dims) tensor.add_dims(dim);
+    tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  }
+
+  onnx::NodeProto& Node(const std::string& type, const std::string& name,
+                        const std::vector<std::string>& inputs,
+                        const std::string& output) {
+    onnx::NodeProto& node = *graph().add_node();
+    node.set_op_type(type);
+    node.set_name(name);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  }
+
+  TestModel Write(const std::string& folder, const std::vector<float>& input,
+                  const std::vector<float>& output) {
+    const std::string stem = folder + "/" + graph().name();
+    return {WriteFile(stem + ".onnx", model_.SerializeAsString()),
+            {WriteFloats(stem + ".input", input)},
+            {WriteFloats(stem + ".output", output)}};
+  }
+
+ private:
+  static void Describe(onnx::ValueInfoProto& port, const std::string& name,
+                       const Dims& dims, int32_t element) {
+    port.set_name(name);
+    auto& type = *port.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(element);
+    for (const int64_t dim : dims) {
+      type.mutable_shape()->add_dim()->set_dim_value(dim);
+    }
+  }
+
+  onnx::ModelProto model_;
+};
+
+void AddInts(onnx::NodeProto& node, const std::string& name,
+             const Dims& values) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::INTS);
+  for (const int64_t value : values) attribute.add_ints(value);
+}
+
+// Integers from -11 to 11 in an order without pattern.
+std::vector<float> Numbers(size_t count, size_t step = 7) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>((i * step + i / 13) % 23) - 11.0F;
+  }
+  return values;
+}
+
+constexpr int kOpset = 13;
+constexpr size_t kSide = 16;  // of the picture
+constexpr size_t kIn = 3;     // channels
+constexpr size_t kOut = 4;
+
+struct Convolution {
+  std::vector<float> weights = Numbers(kOut * kIn * 9, 5);
+  std::vector<float> bias = {1, -2, 3, -4};
+
+  // 3x3, padded by one pixel.
+  [[nodiscard]] std::vector<float> Apply(const std::vector<float>& x) const {
+    const auto side = static_cast<int>(kSide);
+    std::vector<float> y(kOut * kSide * kSide);
+    for (size_t o = 0; o < kOut; ++o) {
+      for (int row = 0; row < side; ++row) {
+        for (int column = 0; column < side; ++column) {
+          float sum = bias[o];
+          for (size_t c = 0; c < kIn; ++c) {
+            for (int k = 0; k < 9; ++k) {
+              const int from_row = row + k / 3 - 1;
+              const int from_column = column + k % 3 - 1;
+              if (from_row < 0 || from_row >= side || from_column < 0 ||
+                  from_column >= side) {
+                continue;
+              }
+              sum += weights[(o * kIn + c) * 9 + static_cast<size_t>(k)] *
+                     x[(c * kSide + static_cast<size_t>(from_row)) * kSide +
+                       static_cast<size_t>(from_column)];
+            }
+          }
+          y[(o * kSide + static_cast<size_t>(row)) * kSide +
+            static_cast<size_t>(column)] = sum;
+        }
+      }
+    }
+    return y;
+  }
+
+  void Add(Builder& builder, const std::string& output) const {
+    builder.Weights("w", {kOut, kIn, 3, 3}, weights);
+    builder.Weights("b", {kOut}, bias);
+    onnx::NodeProto& node =
+        builder.Node("Conv", "conv", {"image", "w", "b"}, output);
+    AddInts(node, "kernel_shape", {3, 3});
+    AddInts(node, "pads", {1, 1, 1, 1});
+  }
+};
+
+TestModel MakeConvNetOf(const std::string& folder, const std::string& name,
+                        const Convolution& convolution) {
+  const std::vector<float> x = Numbers(kIn * kSide * kSide);
+  std::vector<float> y = convolution.Apply(x);
+  for (float& value : y) value = value < 0 ? 0 : value;
+  Builder builder(name, kOpset);
+  builder.Input("image", {1, kIn, kSide, kSide});
+  builder.Output("features", {1, kOut, kSide, kSide});
+  convolution.Add(builder, "sums");
+  builder.Node("Relu", "relu", {"sums"}, "features");
+  return builder.Write(folder, x, y);
+}
+
+// `layers` products with matrices that each move every column one to the
+// right. As many different matrices as `matrices`.
+TestModel MakeShifts(const std::string& folder, const std::string& name,
+                     size_t rows, size_t columns, size_t layers,
+                     size_t matrices) {
+  std::vector<float> shift(columns * columns);
+  for (size_t k = 0; k < columns; ++k) {
+    shift[k * columns + (k + 1) % columns] = 1;
+  }
+  Builder builder(name, kOpset);
+  const Dims dims = {static_cast<int64_t>(rows), static_cast<int64_t>(columns)};
+  const auto width = static_cast<int64_t>(columns);
+  builder.Input("x", dims);
+  builder.Output("y", dims);
+  for (size_t i = 0; i < matrices; ++i) {
+    builder.Weights("w" + std::to_string(i), {width, width}, shift);
+  }
+  std::string last = "x";
+  for (size_t i = 0; i < layers; ++i) {
+    const std::string next = i + 1 == layers ? "y" : "t" + std::to_string(i);
+    builder.Node("MatMul", "product_" + std::to_string(i),
+                 {last, "w" + std::to_string(i % matrices)}, next);
+    last = next;
+  }
+  const std::vector<float> x = Numbers(rows * columns);
+  std::vector<float> y(x.size());
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      y[row * columns + (column + layers) % columns] =
+          x[row * columns + column];
+    }
+  }
+  return builder.Write(folder, x, y);
+}
+
+std::string List(const std::vector<std::string>& files) {
+  std::string list;
+  for (const std::string& file : files) list += " " + file;
+  return list;
+}
+
+TestModel MakeOddOne(const std::string& folder, const std::string& name,
+                     const std::string& domain, const std::string& type) {
+  Builder builder(name, kOpset);
+  if (!domain.empty()) builder.AddDomain(domain);
+  builder.Input("x", {1, 4, 4});
+  builder.Output("y", {1});
+  builder.Node(type, "odd_one", {"x"}, "y").set_domain(domain);
+  return builder.Write(folder, Numbers(16), {0});
+}
+
+}  // namespace
+
+std::string TestModel::input_list() const { return List(inputs); }
+std::string TestModel::output_list() const { return List(outputs); }
+
+TestModel MakeRelu(const std::string& folder) {
+  const std::vector<float> x = Numbers(16);
+  std::vector<float> y = x;
+  for (float& value : y) value = value < 0 ? 0 : value;
+  Builder builder("relu", kOpset);
+  builder.Input("x", {1, 16});
+  builder.Output("y", {1, 16});
+  builder.Node("Relu", "relu", {"x"}, "y");
+  return builder.Write(folder, x, y);
+}
+
+TestModel MakeConvNet(const std::string& folder) {
+  return MakeConvNetOf(folder, "conv_net", Convolution());
+}
+
+TestModel MakeOtherConvNet(const std::string& folder) {
+  Convolution convolution;
+  convolution.bias = {5, 6, 7, 8};
+  return MakeConvNetOf(folder, "other_conv_net", convolution);
+}
+
+TestModel MakeSlow(const std::string& folder) {
+  return MakeShifts(folder, "slow", 512, 512, 80, 1);
+}
+
+TestModel MakeHeavy(const std::string& folder) {
+  return MakeShifts(folder, "heavy", 1, 2048, 4, 4);
+}
+
+TestModel MakeIntegers(const std::string& folder) {
+  const Convolution convolution;
+  const std::vector<float> x = Numbers(kIn * kSide * kSide);
+  Builder builder("integers", kOpset);
+  builder.Input("image", {1, kIn, kSide, kSide});
+  builder.Output("counts", {1, kOut, kSide, kSide}, onnx::TensorProto::INT32);
+  convolution.Add(builder, "sums");
+  onnx::AttributeProto& to =
+      *builder.Node("Cast", "cast", {"sums"}, "counts").add_attribute();
+  to.set_name("to");
+  to.set_type(onnx::AttributeProto::INT);
+  to.set_i(onnx::TensorProto::INT32);
+  return builder.Write(folder, x, convolution.Apply(x));
+}
+
+TestModel MakeLackingOperator(const std::string& folder) {
+  return MakeOddOne(folder, "lacking", "", "Det");
+}
+
+TestModel MakeCustomOperator(const std::string& folder) {
+  return MakeOddOne(folder, "custom", "acme", "Frobnicate");
+}
+
+std::string SharedFolder() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes it
+  const char* given = std::getenv("RKNND_SHARED");
+  const std::string folder =
+      given != nullptr ? given : RKNND_SOURCE_ROOT "/../shared";
+  std::error_code error;
+  return std::filesystem::is_directory(folder, error) ? folder : "";
+}
+
+std::optional<TestModel> SharedModel(const std::string& name, int set) {
+  const std::string folder = SharedFolder() + "/models/" + name;
+  TestModel model;
+  model.path = folder + "/model.onnx";
+  if (!std::filesystem::exists(model.path)) return std::nullopt;
+  const auto collect = [&](const std::string& kind,
+                           std::vector<std::string>& files) {
+    for (int i = 0;; ++i) {
+      const std::string path = folder + "/set_" + std::to_string(set) + "/" +
+                               kind + "_" + std::to_string(i) + ".bin";
+      if (!std::filesystem::exists(path)) return;
+      files.push_back(path);
+    }
+  };
+  collect("input", model.inputs);
+  collect("output", model.outputs);
+  return model;
+}
+
+}  // namespace rknnd::integration

@@ -1,0 +1,50 @@
+// Models with inputs and their right answers: made here, small and exactly
+// computable, or found in the folder of shared material.
+
+#ifndef TESTS_INTEGRATION_HARNESS_MODELS_H_
+#define TESTS_INTEGRATION_HARNESS_MODELS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rknnd::integration {
+
+struct TestModel {
+  std::string path;
+  // Raw tensors, NCHW.
+  std::vector<std::string> inputs, outputs;
+
+  // " FILE FILE": behind a command.
+  [[nodiscard]] std::string input_list() const;
+  [[nodiscard]] std::string output_list() const;
+};
+
+// Each writes its files into `folder`.
+
+// y = Relu(x) on 16 numbers.
+TestModel MakeRelu(const std::string& folder);
+// A 3x3 convolution with Relu on a small picture of three channels.
+TestModel MakeConvNet(const std::string& folder);
+// The same net with another bias: another model.
+TestModel MakeOtherConvNet(const std::string& folder);
+// A job of some hundred milliseconds: a chain of matrix products.
+TestModel MakeSlow(const std::string& folder);
+// A model that takes its time to load: tens of megabytes of weights.
+TestModel MakeHeavy(const std::string& folder);
+// The sums of a convolution as int32.
+TestModel MakeIntegers(const std::string& folder);
+// One node 'odd_one' of an operator of the standard that the software NPU
+// lacks, or of a domain of its own.
+TestModel MakeLackingOperator(const std::string& folder);
+TestModel MakeCustomOperator(const std::string& folder);
+
+// A model of the shared folder with one of its sets; nothing when it is not
+// there.
+std::optional<TestModel> SharedModel(const std::string& name, int set);
+// The folder itself, "" when it is not there.
+std::string SharedFolder();
+
+}  // namespace rknnd::integration
+
+#endif  // TESTS_INTEGRATION_HARNESS_MODELS_H_

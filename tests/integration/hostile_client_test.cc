@@ -1,0 +1,415 @@
+// A process that speaks to the session socket without our library and means no
+// good. It gets an error or is disconnected; its neighbour does not notice.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "base/posix/socket.h"
+#include "tests/integration/harness/integration_test.h"
+
+namespace rknnd::integration {
+namespace {
+
+using base::Code;
+using testing::HasSubstr;
+
+MATCHER_P2(IsRefused, code, words,
+           std::string("is refused with the words \"") + words + "\"") {
+  if (arg.ok()) return false;
+  *result_listener << "it says '" << arg.error().message << "'";
+  return arg.error().code == code &&
+         arg.error().message.find(words) != std::string::npos;
+}
+
+class HostileClientTest : public IntegrationTest {
+ protected:
+  void SetUp() override {
+    StartDaemon();
+    StartNeighbour();
+    enemy_.emplace(daemon().socket());
+  }
+  void TearDown() override {
+    enemy_.reset();
+    EXPECT_TRUE(OnlyNeighbourIsLeft());
+    EXPECT_TRUE(NeighbourIsWell());
+  }
+
+  // The number of the neighbour's context and of one of its buffers.
+  uint32_t NeighboursContext() {
+    return Ask(rknnd_v1_ReportKind_REPORT_CONTEXTS).contexts.at(0).id;
+  }
+  uint32_t NeighboursBuffer() {
+    return Ask(rknnd_v1_ReportKind_REPORT_BUFFERS).buffers.at(0).id;
+  }
+  wire::CreateContext NeighboursModel(uint32_t number) {
+    wire::CreateContext create{};
+    create.context = number;
+    const wire::Report models = Ask(rknnd_v1_ReportKind_REPORT_MODELS);
+    std::copy(std::begin(models.models.at(0).sha256),
+              std::end(models.models.at(0).sha256), std::begin(create.model));
+    return create;
+  }
+
+  std::optional<RawClient> enemy_;
+};
+
+std::vector<std::byte> Noise(std::minstd_rand& random, size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 8);
+  return bytes;
+}
+
+// ---- the socket -------------------------------------------------------------
+
+TEST_F(HostileClientTest, GarbageBeforeHelloIsDisconnected) {
+  std::minstd_rand random(1);
+  for (const size_t size : {1, 23, 24, 25, 4096, 65536}) {
+    RawClient client(daemon().socket());
+    client.SendBytes(Noise(random, size));
+    EXPECT_TRUE(client.WaitForClose()) << size << " bytes";
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(HostileClientTest, GarbageAfterHelloIsDisconnected) {
+  std::minstd_rand random(2);
+  for (const size_t size : {1, 23, 24, 4096, 65536}) {
+    RawClient client(daemon().socket());
+    client.SayHello();
+    client.SendBytes(Noise(random, size));
+    EXPECT_TRUE(client.WaitForClose()) << size << " bytes";
+  }
+}
+
+TEST_F(HostileClientTest, GarbageInEveryBodyIsRefused) {
+  std::minstd_rand random(3);
+  enemy_->SayHello();
+  for (uint16_t verb = 0; verb < 256; ++verb) {
+    for (const size_t size : {0, 7, 300, 30000}) {
+      // Any answer will do, and the connection goes on.
+      const auto reply =
+          enemy_->Ask(static_cast<wire::Verb>(verb), Noise(random, size));
+      if (!reply.ok()) {
+        ASSERT_NE(reply.error().code, Code::kDeadlineExceeded) << verb;
+        ASSERT_NE(reply.error().message, "") << verb;
+      }
+    }
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(HostileClientTest, RequestsBeforeHelloAreRefused) {
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}),
+              IsRefused(Code::kFailedPrecondition, "before 'Hello'"));
+}
+
+TEST_F(HostileClientTest, ProtocolThatIsNotSpokenIsRefused) {
+  wire::Hello hello{};
+  hello.protocol_min = 1000;
+  hello.protocol_max = 2000;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kHello, hello),
+              IsRefused(Code::kFailedPrecondition, "1000"));
+}
+
+TEST_F(HostileClientTest, ClaimsOfHugeBodiesAreDisconnected) {
+  enemy_->SayHello();
+  wire::FrameHeader header{};
+  header.size = std::numeric_limits<uint32_t>::max();
+  header.verb = static_cast<uint16_t>(wire::Verb::kReport);
+  header.flags = wire::kBodyInMemfd;
+  const auto memfd = base::MakeMemfd("short", 4096);
+  ASSERT_TRUE(memfd.ok());
+  const int fd = memfd->get();
+  enemy_->SendBytes(std::as_bytes(std::span(&header, 1)), {&fd, 1});
+  EXPECT_TRUE(enemy_->WaitForClose());
+}
+
+TEST_F(HostileClientTest, FloodOfDescriptorsLeavesNone) {
+  const size_t before = daemon().open_fds();
+  const auto memfd = base::MakeMemfd("many", 4096);
+  ASSERT_TRUE(memfd.ok());
+  const std::vector<int> fds(200, memfd->get());
+  for (int i = 0; i < 20; ++i) {
+    RawClient client(daemon().socket());
+    client.SayHello();
+    wire::FrameHeader header{};
+    header.verb = static_cast<uint16_t>(wire::Verb::kReport);
+    client.SendBytes(std::as_bytes(std::span(&header, 1)), fds);
+    EXPECT_TRUE(client.WaitForClose());
+  }
+  EXPECT_TRUE(Eventually([&] { return daemon().open_fds() <= before; }));
+}
+
+TEST_F(HostileClientTest, DescriptorsWithVerbsThatTakeNoneAreClosed) {
+  enemy_->SayHello();
+  (void)enemy_->Report(rknnd_v1_ReportKind_REPORT_STATUS);
+  const size_t before = daemon().open_fds();
+  for (int i = 0; i < 100; ++i) {
+    auto memfd = base::MakeMemfd("unasked", 4096);
+    ASSERT_TRUE(memfd.ok());
+    EXPECT_TRUE(
+        enemy_
+            ->Ask(wire::Verb::kReport, wire::ReportRequest{}, *std::move(memfd))
+            .ok());
+  }
+  EXPECT_EQ(daemon().open_fds(), before);
+}
+
+TEST_F(HostileClientTest, OneThatNeverReadsIsDisconnected) {
+  enemy_->SayHello();
+  wire::Frame request;
+  request.verb = wire::Verb::kReport;
+  request.body = *wire::Encode(wire::ReportRequest{});
+  bool closed = false;
+  // Far more answers than any socket holds.
+  for (int i = 0; i < 200'000 && !closed; ++i) {
+    request.request = static_cast<uint32_t>(i);
+    const auto sent =
+        wire::SendFrame(enemy_->socket(), request, base::Block::kNo);
+    if (sent.ok()) continue;
+    if (sent.error().code != Code::kResourceExhausted) closed = true;
+    // Its own queue is full: the daemon has stopped listening to it, which is
+    // as good.
+    if (sent.error().code == Code::kResourceExhausted) break;
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(HostileClientTest, OperatorsVerbsAreRefusedHere) {
+  enemy_->SayHello();
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kDrain, wire::Empty{}),
+              IsRefused(Code::kPermissionDenied, "admin.sock"));
+}
+
+// ---- numbers ----------------------------------------------------------------
+
+TEST_F(HostileClientTest, NumbersOfAnotherSessionMeanNothing) {
+  enemy_->SayHello();
+  const uint32_t context = NeighboursContext();
+  const uint32_t buffer = NeighboursBuffer();
+  constexpr char kNotHere[] = "does not exist in this session";
+
+  wire::DestroyContext destroy{};
+  destroy.context = context;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kDestroyContext, destroy),
+              IsRefused(Code::kNotFound, kNotHere));
+  wire::SetCoreMask mask{};
+  mask.context = context;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetCoreMask, mask),
+              IsRefused(Code::kNotFound, kNotHere));
+  wire::MemorySizeRequest memory{};
+  memory.context = context;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kMemorySize, memory),
+              IsRefused(Code::kNotFound, kNotHere));
+  wire::PerfDetailRequest perf{};
+  perf.context = context;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kPerfDetail, perf),
+              IsRefused(Code::kNotFound, kNotHere));
+  wire::ReleaseBuffer release{};
+  release.buffer = buffer;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kReleaseBuffer, release),
+              IsRefused(Code::kNotFound, kNotHere));
+  wire::CreateContext create = NeighboursModel(7);
+  create.duplicate_of = context;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kCreateContext, create),
+              IsRefused(Code::kInvalidArgument, "does not exist"));
+
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  wire::Bind bind{};
+  bind.context = 7;
+  bind.buffer = buffer;
+  bind.size = 64;
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kBind, bind),
+              IsRefused(Code::kNotFound, kNotHere));
+
+  wire::Submission job{};
+  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  job.context = context;
+  const base::Error answer = enemy_->Submit(job);
+  EXPECT_EQ(answer.code, Code::kNotFound);
+  EXPECT_THAT(answer.message, HasSubstr(kNotHere));
+}
+
+TEST_F(HostileClientTest, HugeSizesAndOffsetsAreRefused) {
+  enemy_->SayHello();
+  for (const uint64_t size :
+       {uint64_t{1} << 32, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{4094}}) {
+    wire::AllocateBuffer allocate{};
+    allocate.buffer = 1;
+    allocate.size = size;
+    const auto reply = enemy_->Ask(wire::Verb::kAllocateBuffer, allocate);
+    // 4 GiB is what a session may hold, and the machine may have.
+    if (size == uint64_t{1} << 32 && reply.ok()) {
+      wire::ReleaseBuffer release{};
+      release.buffer = 1;
+      EXPECT_TRUE(enemy_->Ask(wire::Verb::kReleaseBuffer, release).ok());
+      continue;
+    }
+    ASSERT_FALSE(reply.ok()) << size;
+    EXPECT_NE(reply.error().message, "");
+  }
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  wire::AllocateBuffer allocate{};
+  allocate.buffer = 1;
+  allocate.size = 4096;
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kAllocateBuffer, allocate).ok());
+  const uint64_t huge[] = {4097, uint64_t{1} << 32, uint64_t{1} << 63,
+                           ~uint64_t{0}};
+  for (const uint64_t number : huge) {
+    wire::Bind bind{};
+    bind.context = 7;
+    bind.buffer = 1;
+    bind.offset = number;
+    bind.size = 64;
+    EXPECT_THAT(enemy_->Ask(wire::Verb::kBind, bind),
+                IsRefused(Code::kInvalidArgument, "are not inside the buffer"));
+    bind.offset = 64;
+    bind.size = number;
+    EXPECT_THAT(enemy_->Ask(wire::Verb::kBind, bind),
+                IsRefused(Code::kInvalidArgument, "are not inside the buffer"));
+  }
+  wire::Bind strides{};
+  strides.context = 7;
+  strides.buffer = 1;
+  strides.size = 4096;
+  strides.w_stride = std::numeric_limits<uint32_t>::max();
+  strides.h_stride = std::numeric_limits<uint32_t>::max();
+  EXPECT_FALSE(enemy_->Ask(wire::Verb::kBind, strides).ok());
+  strides.h_stride = 0;
+  strides.index = std::numeric_limits<uint32_t>::max();
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kBind, strides),
+              IsRefused(Code::kInvalidArgument, "does not exist"));
+}
+
+TEST_F(HostileClientTest, ModelThatIsNotWhatItsHashSaysIsRefused) {
+  enemy_->SayHello();
+  const std::string text = "anything at all";
+  wire::UploadModel upload;
+  upload.name = "forged.onnx";
+  upload.model.fill(0x11);
+  auto memfd = base::MakeImmutableMemfd(
+      "forged", std::as_bytes(std::span(text.data(), text.size())));
+  ASSERT_TRUE(memfd.ok());
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kUploadModel, upload, *std::move(memfd)),
+              IsRefused(Code::kInvalidArgument, "has the SHA-256"));
+  auto writable = base::MakeMemfd("writable", 4096);
+  ASSERT_TRUE(writable.ok());
+  EXPECT_THAT(
+      enemy_->Ask(wire::Verb::kUploadModel, upload, *std::move(writable)),
+      IsRefused(Code::kInvalidArgument, "sealed"));
+}
+
+// ---- the ring ---------------------------------------------------------------
+
+TEST_F(HostileClientTest, RingWithMoreEntriesThanItHasIsDisconnected) {
+  enemy_->SayHello();
+  enemy_->ring().header.tail = wire::kRingEntries + 1;
+  enemy_->Ring();
+  EXPECT_TRUE(enemy_->WaitForClose());
+}
+
+TEST_F(HostileClientTest, SlotThatIsNotThereIsDisconnected) {
+  enemy_->SayHello();
+  wire::Submission job{};
+  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  job.slot = wire::kRingEntries;
+  job.sequence = 1;
+  enemy_->Push(job);
+  enemy_->Ring();
+  EXPECT_TRUE(enemy_->WaitForClose());
+}
+
+TEST_F(HostileClientTest, EntriesThatMeanNothingAreAnswered) {
+  enemy_->SayHello();
+  wire::Submission job{};
+  job.operation = 4711;
+  EXPECT_THAT(enemy_->Submit(job).message, HasSubstr("'4711' is unknown"));
+  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  job.flags = 1;
+  EXPECT_THAT(enemy_->Submit(job).message, HasSubstr("flags '1'"));
+  job.flags = 0;
+  job.fence_in = 3;
+  EXPECT_EQ(enemy_->Submit(job).code, Code::kUnimplemented);
+}
+
+TEST_F(HostileClientTest, RunWithoutMemoryIsAnswered) {
+  enemy_->SayHello();
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  wire::Submission job{};
+  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  job.context = 7;
+  const base::Error answer = enemy_->Submit(job);
+  EXPECT_EQ(answer.code, Code::kFailedPrecondition);
+  EXPECT_THAT(answer.message, HasSubstr("'x' of model"));
+}
+
+TEST_F(HostileClientTest, RingFullOfNoiseHurtsNobody) {
+  std::minstd_rand random(4);
+  for (int round = 0; round < 50; ++round) {
+    RawClient client(daemon().socket());
+    client.SayHello();
+    const std::vector<std::byte> noise = Noise(random, sizeof(wire::Ring));
+    std::memcpy(static_cast<void*>(&client.ring()), noise.data(), noise.size());
+    // Within bounds, so that the entries are looked at.
+    client.ring().header.tail = static_cast<uint32_t>(round % 128) + 1;
+    client.Ring();
+    EXPECT_TRUE(NeighbourIsWell());
+  }
+}
+
+TEST_F(HostileClientTest, RingThatChangesWhileItIsReadHurtsNobody) {
+  enemy_->SayHello();
+  std::minstd_rand random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    wire::Submission job{};
+    job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+    job.slot = static_cast<uint32_t>(random() % wire::kRingEntries);
+    job.sequence = 1;
+    enemy_->Push(job);
+    enemy_->Ring();
+    enemy_->ring().submissions[random() % wire::kRingEntries].context =
+        static_cast<uint32_t>(random());
+    // The daemon's words, overwritten.
+    enemy_->ring().header.head = static_cast<uint32_t>(random());
+    enemy_->ring().completions[job.slot].sequence =
+        static_cast<uint32_t>(random());
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(HostileClientTest, FloodOfTheDoorbellHurtsNobody) {
+  enemy_->SayHello();
+  const base::MonotonicClock clock;
+  int runs = 0;
+  for (const base::Nanoseconds end = clock.Now() + base::kSecond / 2;
+       clock.Now() < end; ++runs) {
+    for (int i = 0; i < 10'000; ++i) enemy_->Ring();
+    ASSERT_TRUE(NeighbourIsWell());
+  }
+  EXPECT_GT(runs, 0);
+  // The flooder itself is slowed down, not shut out.
+  wire::Submission job{};
+  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  EXPECT_EQ(enemy_->Submit(job).code, Code::kNotFound);
+}
+
+TEST_F(HostileClientTest, FullDoorbellCounterHurtsNobody) {
+  enemy_->SayHello();
+  const uint64_t most = std::numeric_limits<uint64_t>::max() - 1;
+  (void)!write(enemy_->doorbell(), &most, sizeof most);
+  enemy_->Ring();
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+}  // namespace
+}  // namespace rknnd::integration

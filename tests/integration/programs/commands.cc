@@ -1,0 +1,315 @@
+// Contexts and runs; memories are in memories.cc.
+
+#include "tests/integration/programs/commands.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "rknnd.h"
+
+namespace rknnd::integration {
+namespace {
+
+uint64_t Number(const std::string& word) {
+  return std::strtoull(word.c_str(), nullptr, 0);
+}
+
+// FNV-1a: equal bytes, equal text.
+class Hash {
+ public:
+  void Add(const void* bytes, size_t size) {
+    const auto* at = static_cast<const unsigned char*>(bytes);
+    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ at[i]) * kPrime;
+  }
+  [[nodiscard]] std::string text() const { return std::to_string(state_); }
+
+ private:
+  static constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t state_ = 0xcbf29ce484222325;
+};
+
+int InputsFromFiles(rknn_context context, const Words& words, size_t first) {
+  std::vector<std::vector<char>> contents;
+  for (size_t i = first; i < words.size(); ++i) {
+    contents.push_back(ReadFile(words[i]));
+  }
+  std::vector<rknn_input> inputs;
+  for (std::vector<char>& bytes : contents) {
+    rknn_input input{};
+    input.index = static_cast<uint32_t>(inputs.size());
+    input.buf = bytes.data();
+    input.size = static_cast<uint32_t>(bytes.size());
+    input.type = RKNN_TENSOR_FLOAT32;
+    input.fmt = RKNN_TENSOR_NCHW;
+    inputs.push_back(input);
+  }
+  return rknn_inputs_set(context, static_cast<uint32_t>(inputs.size()),
+                         inputs.data());
+}
+
+// Calls use(index, output) with each output as floats.
+template <class Use>
+int WithOutputs(rknn_context context, Use use) {
+  const std::vector<rknn_tensor_attr> attrs = Attributes(context, false);
+  std::vector<rknn_output> outputs(std::max<size_t>(attrs.size(), 1));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].index = static_cast<uint32_t>(i);
+    outputs[i].want_float = 1;
+  }
+  const auto count = static_cast<uint32_t>(outputs.size());
+  const int code = rknn_outputs_get(context, count, outputs.data(), nullptr);
+  if (code != RKNN_SUCC) return code;
+  for (size_t i = 0; i < outputs.size(); ++i) use(i, outputs[i]);
+  return rknn_outputs_release(context, count, outputs.data());
+}
+
+// The hash of the outputs.
+Reply HashOutputs(rknn_context context) {
+  Hash hash;
+  const int code =
+      WithOutputs(context, [&hash](size_t, const rknn_output& output) {
+        hash.Add(output.buf, output.size);
+      });
+  return Answer(code, hash.text());
+}
+
+}  // namespace
+
+Reply Answer(int code, const std::string& text) {
+  return {code, code == RKNN_SUCC ? text : rknnd_last_error()};
+}
+
+std::vector<char> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file),
+          std::istreambuf_iterator<char>()};
+}
+
+std::vector<rknn_tensor_attr> Attributes(rknn_context context, bool inputs) {
+  rknn_input_output_num number{};
+  if (rknn_query(context, RKNN_QUERY_IN_OUT_NUM, &number, sizeof number) !=
+      RKNN_SUCC) {
+    return {};
+  }
+  std::vector<rknn_tensor_attr> attrs(inputs ? number.n_input
+                                             : number.n_output);
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    attrs[i].index = static_cast<uint32_t>(i);
+    rknn_query(context, inputs ? RKNN_QUERY_INPUT_ATTR : RKNN_QUERY_OUTPUT_ATTR,
+               &attrs[i], sizeof attrs[i]);
+  }
+  return attrs;
+}
+
+double RelativeError(const float* got, size_t count,
+                     const std::vector<char>& wanted) {
+  if (count * sizeof(float) != wanted.size()) return 1e30;
+  double largest = 0;
+  double error = 0;
+  for (size_t i = 0; i < count; ++i) {
+    float reference = 0;
+    std::memcpy(&reference, wanted.data() + i * sizeof reference,
+                sizeof reference);
+    largest = std::max(largest, std::abs(double{reference}));
+    const double difference = std::abs(double{got[i]} - double{reference});
+    // A NaN must not get lost.
+    error = difference <= error ? error : difference;
+    if (std::isnan(difference)) return 1e30;
+  }
+  return largest == 0 ? error : error / largest;
+}
+
+const std::map<std::string, Commands::Entry>& Commands::Table() {
+  static const std::map<std::string, Entry> table = {
+      // CTX PATH [FLAGS]; the second reads the file and frees it after the
+      // call; the third: PATH THREADS RUNS INPUT...
+      {"init", {&Commands::Init, 2}},
+      {"init_bytes", {&Commands::InitBytes, 2}},
+      {"storm", {&Commands::InitStorm, 4}},
+      {"dup", {&Commands::Duplicate, 2}},       // NEW OLD
+      {"destroy", {&Commands::Destroy, 1}},     // CTX
+      {"mask", {&Commands::SetCoreMask, 2}},    // CTX MASK
+      {"inputs", {&Commands::SetInputs, 1}},    // CTX FILE...
+      {"input", {&Commands::SetOneInput, 4}},   // CTX INDEX TYPE BYTES
+      {"run", {&Commands::Run, 1}},             // CTX [TIMEOUT_MS]
+      {"outputs", {&Commands::GetOutputs, 1}},  // CTX: a hash
+      {"compare", {&Commands::Compare, 2}},     // CTX FILE...: relative error
+      {"copies", {&Commands::CountCopies, 1}},  // CTX: bytes copied in all
+      {"report", {&Commands::Report, 1}},       // CTX: "core N" of the last run
+      {"memory_size", {&Commands::AskMemorySize, 1}},  // CTX
+      // MEM CTX BYTES [FLAGS]
+      {"create", {&Commands::Create, 3}},
+      // MEM CTX KIND FD_BYTES BYTES OFFSET
+      {"import", {&Commands::Import, 6}},
+      {"destroy_mem", {&Commands::DestroyMemory, 2}},  // CTX MEM
+      {"bind", {&Commands::Bind, 4}},         // CTX MEM in|out INDEX [TYPE]
+      {"bind_all", {&Commands::BindAll, 1}},  // CTX: CTX.in0, ... CTX.out0, ...
+      {"fill", {&Commands::Fill, 2}},         // MEM FILE
+      {"compare_mem", {&Commands::CompareMemory, 2}},  // MEM FILE
+      {"punch", {&Commands::PunchHole, 1}},            // MEM
+  };
+  return table;
+}
+
+Reply Commands::Do(const Words& words) {
+  const auto found = Table().find(words[0]);
+  if (found == Table().end() || words.size() <= found->second.arguments) {
+    return {kBadCommand, "no such command, or too few words"};
+  }
+  return (this->*found->second.method)(words);
+}
+
+rknn_context Commands::Context(const std::string& name) const {
+  const auto found = contexts_.find(name);
+  return found == contexts_.end() ? 0 : found->second;
+}
+
+Reply Commands::Init(const Words& words) {
+  const auto flags =
+      static_cast<uint32_t>(words.size() > 3 ? Number(words[3]) : 0);
+  std::string path = words[2];
+  rknn_context context = 0;
+  const int code = rknn_init(&context, path.data(), 0, flags, nullptr);
+  if (code == RKNN_SUCC) contexts_[words[1]] = context;
+  return Answer(code);
+}
+
+Reply Commands::InitBytes(const Words& words) {
+  const auto flags =
+      static_cast<uint32_t>(words.size() > 3 ? Number(words[3]) : 0);
+  std::vector<char> model = ReadFile(words[2]);
+  rknn_context context = 0;
+  const int code =
+      rknn_init(&context, model.data(), static_cast<uint32_t>(model.size()),
+                flags, nullptr);
+  // Whoever reads it later reads something else.
+  std::memset(model.data(), 0x5a, model.size());
+  if (code == RKNN_SUCC) contexts_[words[1]] = context;
+  return Answer(code);
+}
+
+// Threads with a context each; one hash if all of their answers are the same.
+Reply Commands::InitStorm(const Words& words) {
+  const uint64_t count = Number(words[2]);
+  const uint64_t runs = Number(words[3]);
+  const Words inputs(words.begin() + 4, words.end());
+  std::vector<Reply> replies(count);
+  std::vector<std::thread> threads;
+  for (Reply& reply : replies) {
+    threads.emplace_back([&words, &inputs, &reply, runs] {
+      std::string path = words[1];
+      rknn_context context = 0;
+      int code = rknn_init(&context, path.data(), 0, 0, nullptr);
+      if (code == RKNN_SUCC) code = InputsFromFiles(context, inputs, 0);
+      Reply last = Answer(code);
+      for (uint64_t i = 0; i < runs && last.code == RKNN_SUCC; ++i) {
+        last = Answer(rknn_run(context, nullptr));
+        if (last.code == RKNN_SUCC) last = HashOutputs(context);
+        if (i > 0 && last.text != reply.text) {
+          last = {kBadCommand, "answers of one context differ: " + last.text};
+        }
+        reply = last;
+      }
+      reply = last;
+      rknn_destroy(context);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Reply& reply : replies) {
+    if (reply.code != RKNN_SUCC) return reply;
+    if (reply.text != replies[0].text) {
+      return {kBadCommand, "answers of two threads differ"};
+    }
+  }
+  return replies[0];
+}
+
+Reply Commands::Duplicate(const Words& words) {
+  rknn_context from = Context(words[2]);
+  rknn_context to = 0;
+  const int code = rknn_dup_context(&from, &to);
+  if (code == RKNN_SUCC) contexts_[words[1]] = to;
+  return Answer(code);
+}
+
+Reply Commands::Destroy(const Words& words) {
+  return Answer(rknn_destroy(Context(words[1])));
+}
+
+Reply Commands::SetCoreMask(const Words& words) {
+  return Answer(rknn_set_core_mask(
+      Context(words[1]), static_cast<rknn_core_mask>(Number(words[2]))));
+}
+
+Reply Commands::SetInputs(const Words& words) {
+  return Answer(InputsFromFiles(Context(words[1]), words, 2));
+}
+
+// Zeros, as said and be it wrong.
+Reply Commands::SetOneInput(const Words& words) {
+  std::vector<char> zeros(Number(words[4]));
+  rknn_input input{};
+  input.index = static_cast<uint32_t>(Number(words[2]));
+  input.type = static_cast<rknn_tensor_type>(Number(words[3]));
+  input.fmt = RKNN_TENSOR_NHWC;
+  input.buf = zeros.data();
+  input.size = static_cast<uint32_t>(zeros.size());
+  return Answer(rknn_inputs_set(Context(words[1]), 1, &input));
+}
+
+Reply Commands::Run(const Words& words) {
+  rknn_run_extend extend{};
+  if (words.size() > 2) {
+    extend.timeout_ms = static_cast<int32_t>(Number(words[2]));
+  }
+  const int code = rknn_run(Context(words[1]), &extend);
+  return Answer(code, std::to_string(extend.frame_id));
+}
+
+Reply Commands::GetOutputs(const Words& words) {
+  return HashOutputs(Context(words[1]));
+}
+
+Reply Commands::Compare(const Words& words) {
+  double error = 0;
+  const int code = WithOutputs(
+      Context(words[1]), [&](size_t index, const rknn_output& output) {
+        const std::vector<char> wanted = index + 2 < words.size()
+                                             ? ReadFile(words[index + 2])
+                                             : std::vector<char>();
+        error =
+            std::max(error, RelativeError(static_cast<const float*>(output.buf),
+                                          output.size / sizeof(float), wanted));
+      });
+  return Answer(code, std::to_string(error));
+}
+
+Reply Commands::CountCopies(const Words& words) {
+  rknnd_copy_counters copies{};
+  const int code =
+      rknnd_query_copies(Context(words[1]), &copies, sizeof copies);
+  return Answer(code, std::to_string(copies.to_device_inputs_set +
+                                     copies.to_device_conversion +
+                                     copies.from_device_outputs_get +
+                                     copies.from_device_conversion));
+}
+
+Reply Commands::Report(const Words& words) {
+  rknnd_run_report report{};
+  const int code = rknnd_last_run(Context(words[1]), &report);
+  return Answer(code, "core " + std::to_string(report.core));
+}
+
+Reply Commands::AskMemorySize(const Words& words) {
+  rknn_mem_size size{};
+  const int code =
+      rknn_query(Context(words[1]), RKNN_QUERY_MEM_SIZE, &size, sizeof size);
+  return Answer(code, std::to_string(size.total_weight_size));
+}
+
+}  // namespace rknnd::integration

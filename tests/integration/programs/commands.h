@@ -1,0 +1,95 @@
+// What the runner does: one command of a test is one call of the C API, with
+// names for contexts and memories. Commands may be wrong on purpose: what the
+// library answers is the reply.
+
+#ifndef TESTS_INTEGRATION_PROGRAMS_COMMANDS_H_
+#define TESTS_INTEGRATION_PROGRAMS_COMMANDS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/posix/unique_fd.h"
+#include "rknn_api.h"
+
+namespace rknnd::integration {
+
+// The API's number, and a value or rknnd_last_error().
+struct Reply {
+  int code = RKNN_SUCC;
+  std::string text;
+};
+
+// Fails of the runner's own: below all numbers of the API.
+inline constexpr int kBadCommand = -1000;
+inline constexpr int kNotOnThisMachine = -1001;
+
+using Words = std::vector<std::string>;
+
+// Thread: any, one at a time.
+class Commands {
+ public:
+  // words[0] is the command, as listed in commands.cc.
+  Reply Do(const Words& words);
+
+ private:
+  struct Memory {
+    rknn_tensor_mem* mem = nullptr;
+    rknn_context context = 0;
+    base::UniqueFd fd;  // of those we brought
+  };
+
+  using Method = Reply (Commands::*)(const Words&);
+  struct Entry {
+    Method method;
+    size_t arguments;  // at least
+  };
+  static const std::map<std::string, Entry>& Table();
+
+  Reply Init(const Words& words);
+  Reply InitBytes(const Words& words);
+  Reply InitStorm(const Words& words);
+  Reply Duplicate(const Words& words);
+  Reply Destroy(const Words& words);
+  Reply SetCoreMask(const Words& words);
+  Reply SetInputs(const Words& words);
+  Reply SetOneInput(const Words& words);
+  Reply Run(const Words& words);
+  Reply GetOutputs(const Words& words);
+  Reply Compare(const Words& words);
+  Reply CountCopies(const Words& words);
+  Reply Report(const Words& words);
+  Reply AskMemorySize(const Words& words);
+
+  Reply Create(const Words& words);
+  Reply Import(const Words& words);
+  Reply DestroyMemory(const Words& words);
+  Reply Bind(const Words& words);
+  Reply BindAll(const Words& words);
+  Reply Fill(const Words& words);
+  Reply CompareMemory(const Words& words);
+  Reply PunchHole(const Words& words);
+
+  // 0, which is no context, for names never heard.
+  rknn_context Context(const std::string& name) const;
+  rknn_tensor_mem* Mem(const std::string& name) const;
+
+  // Handles and pointers stay when they are destroyed: tests use them again.
+  std::map<std::string, rknn_context> contexts_;
+  std::map<std::string, Memory> memories_;
+};
+
+// ---- shared by the files of the runner -------------------------------------
+
+Reply Answer(int code, const std::string& text = "");
+std::vector<char> ReadFile(const std::string& path);
+// The attributes of all inputs or outputs; empty if the library gives none.
+std::vector<rknn_tensor_attr> Attributes(rknn_context context, bool inputs);
+// Largest |got - wanted| over the largest |wanted|; 1e30 for other sizes.
+double RelativeError(const float* got, size_t count,
+                     const std::vector<char>& wanted);
+
+}  // namespace rknnd::integration
+
+#endif  // TESTS_INTEGRATION_PROGRAMS_COMMANDS_H_
