@@ -7,7 +7,7 @@
 
 namespace rknnd::soft::testing {
 
-// By the calling thread, since it started.
+// By the calling thread since it started, those of oneDNN left out.
 uint64_t Allocations();
 
 }  // namespace rknnd::soft::testing

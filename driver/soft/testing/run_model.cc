@@ -16,10 +16,20 @@
 #include "base/status/status.h"
 
 namespace rknnd::soft::testing {
-namespace {
+TestMemory::TestMemory(driver::Device& device, uint64_t size)
+    : size_(size == 0 ? 1 : size) {
+  fd_ = *base::MakeMemfd("test", size_);
+  void* data =
+      mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  data_ = static_cast<std::byte*>(data);
+  memory_ =
+      *device.Attach({fd_.get(), 0, size_}, driver::MemoryAccess::kReadWrite);
+}
+
+TestMemory::~TestMemory() { munmap(data_, size_); }
 
 // A device may answer before Submit returns or from a thread of its own.
-class KeepResult final : public driver::JobListener {
+class BoundModel::KeepResult final : public driver::JobListener {
  public:
   void OnJobDone(driver::JobResult result) override {
     base::MutexLock lock(mutex_);
@@ -35,6 +45,7 @@ class KeepResult final : public driver::JobListener {
       none.status = absl::InternalError("OnJobDone was not called once");
       return none;
     }
+    calls_ = 0;
     return std::move(result_);
   }
 
@@ -48,19 +59,12 @@ class KeepResult final : public driver::JobListener {
   int calls_ = 0;
 };
 
-}  // namespace
+BoundModel::BoundModel(driver::Device& device, const driver::Model& model)
+    : device_(device),
+      model_(model),
+      listener_(std::make_unique<KeepResult>()) {}
 
-TestMemory::TestMemory(driver::Device& device, uint64_t size)
-    : size_(size == 0 ? 1 : size) {
-  fd_ = *base::MakeMemfd("test", size_);
-  void* data =
-      mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  data_ = static_cast<std::byte*>(data);
-  memory_ =
-      *device.Attach({fd_.get(), 0, size_}, driver::MemoryAccess::kReadWrite);
-}
-
-TestMemory::~TestMemory() { munmap(data_, size_); }
+BoundModel::~BoundModel() = default;
 
 absl::StatusOr<std::unique_ptr<BoundModel>> BoundModel::Make(
     driver::Device& device, const driver::Model& model,
@@ -89,7 +93,6 @@ absl::StatusOr<std::unique_ptr<BoundModel>> BoundModel::Make(
 
 driver::JobResult BoundModel::Run(uint32_t core,
                                   std::vector<int64_t>* layer_times) {
-  KeepResult listener;
   driver::JobRequest job;
   job.model = &model_;
   job.core = core;
@@ -101,9 +104,9 @@ driver::JobResult BoundModel::Run(uint32_t core,
     layer_times->assign(model_.info().programs[0].layers.size(), -1);
     job.layer_times = *layer_times;
   }
-  job.listener = &listener;
+  job.listener = listener_.get();
   device_.Submit(job);
-  return listener.Take();
+  return listener_->Take();
 }
 
 driver::JobResult BoundModel::RunWithInput(size_t i, driver::Memory* memory) {

@@ -57,15 +57,19 @@ class BoundModel {
   [[nodiscard]] TestMemory& input(size_t i) { return *inputs_[i]; }
   [[nodiscard]] TestMemory& output(size_t i) { return *outputs_[i]; }
 
+  ~BoundModel();
+
  private:
-  BoundModel(driver::Device& device, const driver::Model& model)
-      : device_(device), model_(model) {}
+  class KeepResult;
+
+  BoundModel(driver::Device& device, const driver::Model& model);
 
   driver::Device& device_;
   const driver::Model& model_;
   std::vector<std::unique_ptr<TestMemory>> inputs_, outputs_;
   std::vector<driver::TensorBinding> input_bindings_, output_bindings_;
   std::unique_ptr<TestMemory> arena_;
+  std::unique_ptr<KeepResult> listener_;
 };
 
 // Runs once; fills the bytes of `outputs`.
