@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   int streams = 2;
-  int contexts = 1;
+  int contexts = 3;
   double seconds = 3;
   bool json = false;
   std::string model, picture, output_dir;
@@ -83,16 +83,15 @@ uint64_t Kind(const nlohmann::json& memory, const char* kind) {
   return memory["kinds"][kind].get<uint64_t>();
 }
 
-void PrintMemory(const char* who, const nlohmann::json& memory) {
+void PrintMemory(const std::string& who, const nlohmann::json& memory) {
   constexpr double kMiB = 1024 * 1024;
-  std::printf(
-      "  %-18s weights %6.2f MiB + internal %6.2f MiB = %6.2f MiB"
-      "   (I/O %.2f MiB; unshared, all would be %.2f MiB)\n",
-      who, static_cast<double>(Kind(memory, "weight")) / kMiB,
-      static_cast<double>(Kind(memory, "internal")) / kMiB,
-      static_cast<double>(NpuBytes(memory)) / kMiB,
-      static_cast<double>(Kind(memory, "io")) / kMiB,
-      memory.value("unshared_total", 0.0) / kMiB);
+  std::printf("  %-30s %10.2f %10.2f %10.2f %14.2f\n", who.c_str(),
+              static_cast<double>(Kind(memory, "weight")) / kMiB,
+              static_cast<double>(Kind(memory, "internal")) / kMiB,
+              static_cast<double>(NpuBytes(memory)) / kMiB,
+              static_cast<double>(memory["unshared_total"].get<uint64_t>() -
+                                  Kind(memory, "io") - Kind(memory, "other")) /
+                  kMiB);
 }
 
 void ChooseAssets(Options* options, const std::string& programs) {
@@ -103,11 +102,12 @@ void ChooseAssets(Options* options, const std::string& programs) {
   const fs::path model = root / "models/ultraface_rfb_320/model.onnx";
   const fs::path photo = root / "images/astronaut.png";
   if (fs::exists(model) && fs::exists(photo)) {
-    options->model = model;
-    options->picture = photo;
+    options->model = model.lexically_normal();
+    options->picture = photo.lexically_normal();
     return;
   }
-  const fs::path assets = fs::path(programs) / "../share/demo";
+  const fs::path assets =
+      (fs::path(programs) / "../share/demo").lexically_normal();
   options->model = assets / "drawn_faces.onnx";
   options->picture = assets / "drawn_faces.png";
 }
@@ -177,8 +177,8 @@ int RunDemo(Options options) {
   }
 
   if (!options.json) {
-    std::printf("\n%d processes, one '%s', zero-copy\n", options.streams,
-                fs::path(options.model).parent_path().filename().c_str());
+    std::printf("\n%d camera processes, one detector ('%s'), zero-copy\n",
+                options.streams, options.model.c_str());
     std::printf("  %-10s %8s %10s %10s %6s  %s\n", "stream", "fps", "p50 ms",
                 "p99 ms", "boxes", "picture");
     for (size_t i = 0; i < streams.size(); ++i) {
@@ -189,11 +189,13 @@ int RunDemo(Options options) {
                   Percentile(times, 0.99) / 1000, r["boxes"].get<size_t>(),
                   r["picture"].get<std::string>().c_str());
     }
-    std::printf("\nNPU memory\n");
-    PrintMemory("one process", one);
+    std::printf("\n  %-30s %10s %10s %10s %14s\n", "NPU memory, MiB", "weights",
+                "internal", "together", "unshared");
+    const std::string each =
+        " x " + std::to_string(options.contexts) + " contexts";
+    PrintMemory("1 process" + each, one);
     if (options.streams > 1) {
-      const std::string who = std::to_string(options.streams) + " processes";
-      PrintMemory(who.c_str(), all);
+      PrintMemory(std::to_string(options.streams) + " processes" + each, all);
     }
     std::printf("\ntensor bytes copied per frame: %.0f\n", copied / frames);
     return 0;
