@@ -3,12 +3,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "driver/memory/fault_guard.h"
 
 namespace rknnd::soft {
 namespace {
@@ -55,6 +58,14 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
   }
   return std::unique_ptr<driver::Memory>(new AttachedMemory(
       *std::move(mapping), bytes, std::move(dma_buf), writable));
+}
+
+void AttachedMemory::Clear(uint64_t offset, uint64_t bytes) {
+  const std::span<std::byte> rest = From(offset);
+  const auto range =
+      rest.first(static_cast<size_t>(std::min<uint64_t>(bytes, rest.size())));
+  (void)driver::Guarded(
+      range, [range] { std::memset(range.data(), 0, range.size()); });
 }
 
 }  // namespace rknnd::soft

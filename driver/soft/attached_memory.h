@@ -25,6 +25,9 @@ class AttachedMemory final : public driver::Memory {
       const driver::MemoryRef& memory, driver::MemoryAccess access);
 
   [[nodiscard]] uint64_t size() const override { return bytes_.size(); }
+  // A client that maps the memory may make a page of it fault: what cannot be
+  // reached holds nothing to clear.
+  void Clear(uint64_t offset, uint64_t bytes) override;
   [[nodiscard]] bool writable() const { return writable_; }
   // A descriptor of it where the CPU's caches need the kernel's help; else -1.
   [[nodiscard]] int dma_buf() const { return dma_buf_.get(); }

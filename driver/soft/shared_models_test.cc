@@ -9,6 +9,9 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/half.h"
+#include "driver/soft/graph/passes.h"
+#include "driver/soft/import/onnx_import.h"
+#include "driver/soft/plan/planner.h"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/run_model.h"
 #include "gtest/gtest.h"
@@ -135,11 +138,29 @@ TEST_P(SharedModelTest, RunsInTheTimeItPrints) {
   EXPECT_GT(sum, 0);
 }
 
+TEST_P(SharedModelTest, InternalMemoryIsCloseToTheLeastPossible) {
+  auto graph =
+      ImportOnnx(testing::ReadFile(folder_ + "/model.onnx"), GetParam().name);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(RunPasses(*graph, OperatorTable::Get()).ok());
+  ModelWeights weights(0);
+
+  auto plan = MakePlan(*graph, OperatorTable::Get(),
+                       {.block = ChannelBlock(), .half_block = 8}, weights);
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(static_cast<double>(plan->memory.size),
+            1.10 * static_cast<double>(LowerBound(plan->lifetimes)));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Float, SharedModelTest,
     ::testing::Values(Case{"mnist_8"}, Case{"ultraface_rfb_320"},
                       Case{"squeezenet_fp16", TensorType::kFloat16,
-                           TensorType::kFloat16, 2e-3}),
+                           TensorType::kFloat16, 2e-3},
+                      Case{"yunet_n_320"}, Case{"yolox_nano"},
+                      Case{"selfie_segmentation"}, Case{"vittrack"},
+                      Case{"magika_v3_3", TensorType::kInt32}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

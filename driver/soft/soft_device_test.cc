@@ -6,10 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
 
+#include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
 #include "driver/soft/testing/allocations.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -340,6 +342,23 @@ TEST_F(SoftDeviceTest, MemoryStaysWhenItsFdIsClosed) {
   auto bound = BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
 
   EXPECT_TRUE((*bound)->RunWithInput(0, memory->get()).status.ok());
+}
+
+TEST_F(SoftDeviceTest, ClearZeroesTheRangeAlone) {
+  base::UniqueFd fd = *base::MakeMemfd("arena", 4096);
+  base::Mapping view = *base::Mapping::OfFd(fd.get(), 0, 4096,
+                                            base::Mapping::Access::kReadWrite);
+  std::fill_n(view.data(), view.size(), std::byte{7});
+  auto memory =
+      device_->Attach({fd.get(), 0, 4096}, driver::MemoryAccess::kReadWrite);
+  ASSERT_TRUE(memory.ok());
+
+  (*memory)->Clear(16, 32);
+
+  EXPECT_EQ(view.data()[15], std::byte{7});
+  EXPECT_EQ(view.data()[16], std::byte{0});
+  EXPECT_EQ(view.data()[47], std::byte{0});
+  EXPECT_EQ(view.data()[48], std::byte{7});
 }
 
 TEST_F(SoftDeviceTest, ScalarOutputsHaveADimension) {

@@ -1,7 +1,9 @@
 #include "driver/soft/graph/fold.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,15 @@ class PassingWeights final : public WeightStore {
   std::vector<AlignedBytes> kept_;
 };
 
+// Operators whose work is not in proportion to their tensors: windows and
+// products. A small file could keep the loading thread busy for ever.
+bool IsHeavy(const Node& node) {
+  for (const char* part : {"Conv", "MatMul", "Gemm", "Pool", "Einsum"}) {
+    if (node.type.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
 TensorSpec SpecOf(const Value& value) {
   return {value.type, *value.shape, Placement{}};
 }
@@ -74,6 +85,15 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
     if (size > kMaxOutput) return false;
   }
   if (total_ + size > kMaxTotal) return false;
+  if (IsHeavy(node)) {
+    uint64_t largest = size;
+    for (const TensorSpec& input : inputs) {
+      largest = std::max(largest, input.bytes());
+    }
+    if (largest > kMaxHeavy || node.type.find("Pool") != std::string::npos) {
+      return false;
+    }
+  }
   total_ += size;
 
   PassingWeights weights;

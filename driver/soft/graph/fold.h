@@ -20,9 +20,11 @@ class Folder {
 
  private:
   // A few words of the file can ask for any size; what stays unfolded costs
-  // time at run, not memory. The largest tables met (anchors) have 1 MiB.
+  // time at run, not memory. The tables that detectors fold have a MiB or so.
   static constexpr uint64_t kMaxOutput = uint64_t{64} << 20;
   static constexpr uint64_t kMaxTotal = uint64_t{256} << 20;
+  // Of any one tensor of a product or a convolution.
+  static constexpr uint64_t kMaxHeavy = uint64_t{64} << 10;
 
   uint64_t total_ = 0;
 };

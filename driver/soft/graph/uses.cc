@@ -26,18 +26,6 @@ Uses::Uses(const Graph& graph)
   }
 }
 
-void ReplaceUses(Graph& graph, ValueId from, ValueId to) {
-  for (Node& node : graph.nodes) {
-    for (ValueId& input : node.inputs) {
-      if (input == from) input = to;
-    }
-    if (node.epilogue.add == from) node.epilogue.add = to;
-  }
-  for (GraphPort& port : graph.outputs) {
-    if (port.value == from) port.value = to;
-  }
-}
-
 void RemoveNodes(Graph& graph, const std::vector<bool>& removed) {
   std::vector<Node> kept;
   kept.reserve(graph.nodes.size());

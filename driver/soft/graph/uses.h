@@ -39,9 +39,6 @@ class Uses {
   std::vector<bool> is_output_;
 };
 
-// Every reader of `from`, graph outputs too, reads `to` instead.
-void ReplaceUses(Graph& graph, ValueId from, ValueId to);
-
 // Takes out the nodes marked in `removed`; the others keep their order.
 void RemoveNodes(Graph& graph, const std::vector<bool>& removed);
 

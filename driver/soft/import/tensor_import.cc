@@ -66,7 +66,8 @@ void FillFromRaw(const TensorProto& tensor, size_t count, std::byte* to) {
       }
       return;
     default:
-      std::memcpy(to, raw.data(), raw.size());
+      // An empty tensor has no address.
+      if (!raw.empty()) std::memcpy(to, raw.data(), raw.size());
   }
 }
 

@@ -6,6 +6,7 @@
 #define DRIVER_SOFT_KERNELS_BROADCAST_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/loops.h"
@@ -27,34 +28,30 @@ bool MayBlockBroadcast(const NodeView& node, size_t i, int block);
 absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request);
 
 // out = function(a, b) over a loop of LoopOver. The common forms of the
-// innermost run are spelt out so that they are vectorised.
+// innermost run are spelt out for floats, so that they are vectorised.
 template <class T, class R, class F>
 void RunBinary(const StridedLoop<3>& loop, const T* a, const T* b, R* out,
                F function) {
   const auto& step = loop.inner_strides();
-  const int64_t step_a = step[0], step_b = step[1], step_out = step[2];
-  if (step_a == 1 && step_b == 1 && step_out == 1) {
-    loop.Run([&](const auto& at, int64_t n) {
-      const T* x = a + at[0];
-      const T* y = b + at[1];
-      R* to = out + at[2];
-      for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], y[i]);
-    });
-  } else if (step_a == 1 && step_b == 0 && step_out == 1) {
-    loop.Run([&](const auto& at, int64_t n) {
-      const T* x = a + at[0];
-      const T y = b[at[1]];
-      R* to = out + at[2];
-      for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], y);
-    });
-  } else {
-    loop.Run([&](const auto& at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        out[at[2] + i * step_out] =
-            function(a[at[0] + i * step_a], b[at[1] + i * step_b]);
+  loop.Run([&](const auto& at, int64_t n) {
+    const T* x = a + at[0];
+    const T* y = b + at[1];
+    R* to = out + at[2];
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<R, float>) {
+      if (step[0] == 1 && step[1] == 1 && step[2] == 1) {
+        for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], y[i]);
+        return;
       }
-    });
-  }
+      if (step[0] == 1 && step[1] == 0 && step[2] == 1) {
+        const T one = *y;  // which the output might overwrite, to a compiler
+        for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], one);
+        return;
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      to[i * step[2]] = function(x[i * step[0]], y[i * step[1]]);
+    }
+  });
 }
 
 }  // namespace rknnd::soft

@@ -190,35 +190,31 @@ MadeKernel MakePow(const KernelRequest& request) {
   }
   if (base == exponent) return MakeArithmetic<Pow>(request);
   RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  const NumberReader read = ReaderOf(exponent);
   return VisitType(base, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-    return VisitType(
-        exponent, [&]<class E>(std::type_identity<E>) -> MadeKernel {
-          return MakeKernel([loop](Inputs inputs, Outputs outputs, std::byte*) {
-            const T* a = As<T>(inputs[0]);
-            const E* b = As<E>(inputs[1]);
-            T* out = As<T>(outputs[0]);
-            const auto& step = loop.inner_strides();
-            loop.Run([&](const auto& at, int64_t n) {
-              for (int64_t i = 0; i < n; ++i) {
-                const double power =
-                    std::pow(static_cast<double>(a[at[0] + i * step[0]]),
-                             static_cast<double>(b[at[1] + i * step[1]]));
-                T& to = out[at[2] + i * step[2]];
-                if constexpr (std::is_floating_point_v<T>) {
-                  to = static_cast<T>(power);
-                } else {
-                  // Halved: the upper bound of a 64-bit type is no double.
-                  constexpr auto kHigh = static_cast<double>(
-                      std::numeric_limits<T>::max() / 2 + 1);
-                  const bool fits = power > -2.0 * kHigh &&
-                                    power < 2.0 * kHigh &&
-                                    (std::is_signed_v<T> || power >= 0.0);
-                  to = fits ? static_cast<T>(power) : T{};
-                }
-              }
-            });
-          });
-        });
+    return MakeKernel([loop, read](Inputs inputs, Outputs outputs, std::byte*) {
+      const T* a = As<T>(inputs[0]);
+      T* out = As<T>(outputs[0]);
+      const auto& step = loop.inner_strides();
+      loop.Run([&](const auto& at, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          const double power =
+              std::pow(static_cast<double>(a[at[0] + i * step[0]]),
+                       read(inputs[1], at[1] + i * step[1]));
+          T& to = out[at[2] + i * step[2]];
+          if constexpr (std::is_floating_point_v<T>) {
+            to = static_cast<T>(power);
+          } else {
+            // Halved: the upper bound of a 64-bit type is no double.
+            constexpr auto kHigh =
+                static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+            const bool fits = power > -2.0 * kHigh && power < 2.0 * kHigh &&
+                              (std::is_signed_v<T> || power >= 0.0);
+            to = fits ? static_cast<T>(power) : T{};
+          }
+        }
+      });
+    });
   });
 }
 

@@ -104,29 +104,27 @@ MadeKernel MakeOneHot(const KernelRequest& request) {
   const int64_t outer = ProductOf(indices, 0, params.axis);
   const int64_t inner = ProductOf(indices, params.axis, indices.size());
   const int64_t depth = params.depth;
-  return VisitType(request.inputs[0].type, [&]<class I>(std::type_identity<I>) {
-    return VisitType(
-        request.outputs[0].type,
-        [&]<class T>(std::type_identity<T>) -> MadeKernel {
-          return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-            const I* index = As<I>(inputs[0]);
-            const T off = As<T>(inputs[2])[0], on = As<T>(inputs[2])[1];
-            T* out = As<T>(outputs[0]);
-            std::fill_n(out, outer * depth * inner, off);
-            for (int64_t o = 0; o < outer; ++o) {
-              for (int64_t i = 0; i < inner; ++i) {
-                // Compared as double: an index may be any number.
-                const auto raw = static_cast<double>(index[o * inner + i]);
-                const auto size = static_cast<double>(depth);
-                if (!(raw >= -size && raw < size)) continue;
-                auto at = static_cast<int64_t>(raw);
-                if (at < 0) at += depth;
-                out[(o * depth + at) * inner + i] = on;
-              }
+  const NumberReader read = ReaderOf(request.inputs[0].type);
+  return VisitType(
+      request.outputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+          const T off = As<T>(inputs[2])[0], on = As<T>(inputs[2])[1];
+          T* out = As<T>(outputs[0]);
+          std::fill_n(out, outer * depth * inner, off);
+          const auto size = static_cast<double>(depth);
+          for (int64_t o = 0; o < outer; ++o) {
+            for (int64_t i = 0; i < inner; ++i) {
+              // Any number may come; those out of range mark nothing.
+              const double raw = read(inputs[0], o * inner + i);
+              if (!(raw >= -size && raw < size)) continue;
+              auto at = static_cast<int64_t>(raw);
+              if (at < 0) at += depth;
+              out[(o * depth + at) * inner + i] = on;
             }
-          });
+          }
         });
-  });
+      });
 }
 
 Inference InferEyeLike(const NodeView& node) {

@@ -70,6 +70,35 @@ Shape BroadcastStrides(const Shape& shape, const Shape& to) {
   return strides;
 }
 
+template <size_t K>
+bool StridedLoop<K>::Next(Cursor& cursor) const {
+  for (size_t d = dims_.size() - 1; d > 0; --d) {
+    const size_t i = d - 1;
+    if (++cursor.index[i] < dims_[i]) {
+      for (size_t k = 0; k < K; ++k) cursor.offsets[k] += strides_[k][i];
+      return true;
+    }
+    cursor.index[i] = 0;
+    for (size_t k = 0; k < K; ++k) {
+      cursor.offsets[k] -= strides_[k][i] * (dims_[i] - 1);
+    }
+  }
+  return false;
+}
+
+template class StridedLoop<1>;
+template class StridedLoop<2>;
+template class StridedLoop<3>;
+template class StridedLoop<4>;
+
+NumberReader ReaderOf(DataType type) {
+  return VisitType(type, []<class T>(std::type_identity<T>) -> NumberReader {
+    return [](const std::byte* data, int64_t i) {
+      return static_cast<double>(As<T>(data)[i]);
+    };
+  });
+}
+
 void StridedCopy::Run(const std::byte* from, std::byte* to) const {
   const auto size = static_cast<int64_t>(size_);
   const int64_t from_step = loop_.inner_strides()[0];

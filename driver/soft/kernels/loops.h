@@ -106,28 +106,21 @@ class StridedLoop {
   template <class F>
   void Run(F&& f) const {
     if (empty_) return;
-    Offsets offsets{};
-    std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
-    const size_t outer = dims_.size() - 1;
-    for (;;) {
-      f(std::as_const(offsets), dims_[outer]);
-      size_t d = outer;
-      for (; d > 0; --d) {
-        const size_t i = d - 1;
-        if (++index[i] < dims_[i]) {
-          for (size_t k = 0; k < K; ++k) offsets[k] += strides_[k][i];
-          break;
-        }
-        index[i] = 0;
-        for (size_t k = 0; k < K; ++k) {
-          offsets[k] -= strides_[k][i] * (dims_[i] - 1);
-        }
-      }
-      if (d == 0) return;
-    }
+    Cursor cursor;
+    do {
+      f(std::as_const(cursor.offsets), dims_.back());
+    } while (Next(cursor));
   }
 
  private:
+  struct Cursor {
+    Offsets offsets{};
+    std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
+  };
+  // To the next run; false after the last. Out of line: there are hundreds of
+  // loops.
+  bool Next(Cursor& cursor) const;
+
   bool empty_ = false;
   Shape dims_;
   std::array<Shape, K> strides_;
@@ -176,6 +169,11 @@ decltype(auto) VisitType(DataType type, F&& f) {
   }
   return f(std::type_identity<float>());
 }
+
+// Element i of a tensor of any type, as the nearest double: where the type
+// matters less than the amount of code.
+using NumberReader = double (*)(const std::byte* data, int64_t i);
+NumberReader ReaderOf(DataType type);
 
 }  // namespace rknnd::soft
 

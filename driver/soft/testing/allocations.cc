@@ -21,7 +21,20 @@ void Count(void* caller) {
 }
 }  // namespace
 
-// A file of its own: inlined, these two would look mismatched to the compiler.
+// All forms of operator new, so that each delete finds malloc's memory. A file
+// of its own: inlined, they would look mismatched to the compiler.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  Count(__builtin_return_address(0));
+  return std::malloc(size == 0 ? 1 : size);
+}
+void* operator new(size_t size, std::align_val_t alignment,
+                   const std::nothrow_t&) noexcept {
+  Count(__builtin_return_address(0));
+  void* memory = nullptr;
+  return posix_memalign(&memory, static_cast<size_t>(alignment), size) == 0
+             ? memory
+             : nullptr;
+}
 void* operator new(size_t size) {
   Count(__builtin_return_address(0));
   void* memory = std::malloc(size == 0 ? 1 : size);

@@ -69,8 +69,10 @@ absl::StatusOr<Graph> Import(const OnnxCase& test) {
   return ImportOnnx(std::as_bytes(std::span(test.model)), test.name);
 }
 
-// Empty when the case passes.
-std::string RunFolded(const OnnxCase& test, const OnnxCase::DataSet& data) {
+// Empty when the case passes; nothing where folding leaves a node alone, as it
+// does with heavy ones.
+std::optional<std::string> RunFolded(const OnnxCase& test,
+                                     const OnnxCase::DataSet& data) {
   absl::StatusOr<Graph> graph = Import(test);
   if (!graph.ok()) return std::string(graph.status().message());
   if (data.inputs.size() > graph->inputs.size()) return "too many inputs";
@@ -84,7 +86,7 @@ std::string RunFolded(const OnnxCase& test, const OnnxCase::DataSet& data) {
   if (!status.ok()) return std::string(status.message());
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     const Value& value = graph->value(graph->outputs[i].value);
-    if (value.constant == nullptr) return "an output is not known";
+    if (value.constant == nullptr) return std::nullopt;
     const std::string difference = Compare(*value.constant, *data.outputs[i]);
     if (!difference.empty())
       return absl::StrCat("output ", i, ": ", difference);
@@ -216,12 +218,15 @@ void RunSuite(const std::filesystem::path& folder) {
     }
     bool good = true, loads = true;
     for (const OnnxCase::DataSet& data : test->sets) {
-      const std::string folded = RunFolded(*test, data);
-      EXPECT_EQ(folded, "") << test->name << " folded";
-      const std::optional<std::string> loaded =
-          RunLoaded(**device, *test, data);
+      const auto folded = RunFolded(*test, data);
+      const auto loaded = RunLoaded(**device, *test, data);
+      EXPECT_EQ(folded.value_or(""), "") << test->name << " folded";
       EXPECT_EQ(loaded.value_or(""), "") << test->name << " loaded";
-      good = good && folded.empty() && loaded.value_or("").empty();
+      EXPECT_TRUE(folded.has_value() || loaded.has_value())
+          << test->name << " ran neither way";
+      good = good && folded.value_or("").empty() &&
+             loaded.value_or("").empty() &&
+             (folded.has_value() || loaded.has_value());
       loads = loads && loaded.has_value();
     }
     if (good) ++passed;
