@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ using base::Expected;
 using base::UniqueFd;
 
 constexpr size_t kChunk = size_t{64} * 1024;
+// What the API's sizes can say of bytes or of a slice; a file above it is no
+// model, and hashing it would take minutes.
+constexpr uint64_t kMaxModel = std::numeric_limits<uint32_t>::max();
 
 Error TooSmall(uint64_t size) {
   return {Code::kInvalidArgument,
@@ -175,6 +179,11 @@ Expected<std::shared_ptr<ModelSource>> ModelSource::OfFile(
   source->slice_ = IfInside(slice, file->size);
   source->options_ = *std::move(options);
   const ModelSlice part = WholeOr(source->slice_, file->size);
+  if (part.size > kMaxModel) {
+    return Error{Code::kInvalidArgument,
+                 "model '" + path + "' of " + std::to_string(part.size) +
+                     " bytes is larger than the 4 GiB a model can have"};
+  }
   base::Sha256 hash;
   Expected<void> read =
       ReadThrough(file->fd, path, part.offset, part.size,

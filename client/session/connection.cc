@@ -29,6 +29,9 @@ using base::Expected;
 using base::Nanoseconds;
 using base::UniqueFd;
 
+// Milliseconds of one poll(), whose argument is an int.
+constexpr Nanoseconds kLongestPoll = 60000;
+
 constexpr char kClientVersion[] = "librknnrt 0.1.0";
 
 Error Gone() {
@@ -45,7 +48,7 @@ bool WaitFor(int socket, short events,  // NOLINT(google-runtime-int): poll's
     if (left <= 0) return false;
     // Rounded up, so that the last millisecond is not spent spinning.
     const Nanoseconds ms =
-        std::min<Nanoseconds>(left / base::kMillisecond + 1, 60 * 1000);
+        std::min<Nanoseconds>(left / base::kMillisecond + 1, kLongestPoll);
     pollfd entry = {socket, events, 0};
     if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
   }

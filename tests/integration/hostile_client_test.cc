@@ -76,7 +76,7 @@ TEST_F(HostileClientTest, GarbageBeforeHelloIsDisconnected) {
   for (const size_t size : {1, 23, 24, 25, 4096, 65536}) {
     RawClient client(daemon().socket());
     client.SendBytes(Noise(random, size));
-    EXPECT_TRUE(client.WaitForClose()) << size << " bytes";
+    ASSERT_TRUE(client.WaitForClose()) << size << " bytes";
   }
   EXPECT_TRUE(NeighbourIsWell());
 }
@@ -87,7 +87,7 @@ TEST_F(HostileClientTest, GarbageAfterHelloIsDisconnected) {
     RawClient client(daemon().socket());
     client.SayHello();
     client.SendBytes(Noise(random, size));
-    EXPECT_TRUE(client.WaitForClose()) << size << " bytes";
+    ASSERT_TRUE(client.WaitForClose()) << size << " bytes";
   }
 }
 
@@ -144,8 +144,8 @@ TEST_F(HostileClientTest, FloodOfDescriptorsLeavesNone) {
     client.SayHello();
     wire::FrameHeader header{};
     header.verb = static_cast<uint16_t>(wire::Verb::kReport);
-    client.SendBytes(std::as_bytes(std::span(&header, 1)), fds);
-    EXPECT_TRUE(client.WaitForClose());
+    ASSERT_TRUE(client.SendBytes(std::as_bytes(std::span(&header, 1)), fds));
+    ASSERT_TRUE(client.WaitForClose());
   }
   EXPECT_TRUE(Eventually([&] { return daemon().open_fds() <= before; }));
 }
@@ -162,7 +162,8 @@ TEST_F(HostileClientTest, DescriptorsWithVerbsThatTakeNoneAreClosed) {
             ->Ask(wire::Verb::kReport, wire::ReportRequest{}, *std::move(memfd))
             .ok());
   }
-  EXPECT_EQ(daemon().open_fds(), before);
+  // The last may be closed after its answer.
+  EXPECT_TRUE(Eventually([&] { return daemon().open_fds() <= before; }));
 }
 
 TEST_F(HostileClientTest, OneThatNeverReadsIsDisconnected) {
@@ -242,21 +243,14 @@ TEST_F(HostileClientTest, NumbersOfAnotherSessionMeanNothing) {
 
 TEST_F(HostileClientTest, HugeSizesAndOffsetsAreRefused) {
   enemy_->SayHello();
-  for (const uint64_t size :
-       {uint64_t{1} << 32, uint64_t{1} << 63, ~uint64_t{0}, ~uint64_t{4094}}) {
+  for (const uint64_t size : {(uint64_t{1} << 32) + 1, uint64_t{1} << 63,
+                              ~uint64_t{0}, ~uint64_t{4094}}) {
     wire::AllocateBuffer allocate{};
     allocate.buffer = 1;
     allocate.size = size;
     const auto reply = enemy_->Ask(wire::Verb::kAllocateBuffer, allocate);
-    // 4 GiB is what a session may hold, and the machine may have.
-    if (size == uint64_t{1} << 32 && reply.ok()) {
-      wire::ReleaseBuffer release{};
-      release.buffer = 1;
-      EXPECT_TRUE(enemy_->Ask(wire::Verb::kReleaseBuffer, release).ok());
-      continue;
-    }
     ASSERT_FALSE(reply.ok()) << size;
-    EXPECT_NE(reply.error().message, "");
+    EXPECT_NE(reply.error().message, "") << size;
   }
   ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
   wire::AllocateBuffer allocate{};
@@ -363,7 +357,7 @@ TEST_F(HostileClientTest, RingFullOfNoiseHurtsNobody) {
     // Within bounds, so that the entries are looked at.
     client.ring().header.tail = static_cast<uint32_t>(round % 128) + 1;
     client.Ring();
-    EXPECT_TRUE(NeighbourIsWell());
+    ASSERT_TRUE(NeighbourIsWell());
   }
 }
 

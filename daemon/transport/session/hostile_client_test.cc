@@ -105,6 +105,7 @@ TEST_F(HostileClientTest, RandomRequestsAreAnsweredOrEndTheSession) {
 
 TEST_F(HostileClientTest, MoreFdsThanAMessageMayHaveEndTheConnection) {
   TestClient client = ConnectAndGreet();
+  daemon_.RunOnLoop([] {});  // what came with the greeting is closed
   const size_t before = OpenFds();
   constexpr size_t kFds = 60;
   std::vector<int> fds(kFds, client.doorbell());
@@ -275,8 +276,9 @@ TEST_F(HostileClientTest, ManyDeathsLeaveNoFd) {
   ExpectOnlyNeighbourLeft();
   const size_t before = OpenFds();
   for (int i = 0; i < 100; ++i) live_and_die();
-  ExpectOnlyNeighbourLeft();
-  EXPECT_EQ(OpenFds(), before);
+  // A worker that was at the last ring lets go of it in its own time.
+  daemon_.WaitUntil(
+      [&](const core::StatusReport&) { return OpenFds() <= before; });
 }
 
 TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {

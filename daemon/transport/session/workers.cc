@@ -158,10 +158,13 @@ void Workers::Serve(core::SessionId session) {
   }
   const RingEndpoint::Drained drained = ring->Drain();
   if (!drained.violation.ok()) {
+    // As an Error: a Status shared by two threads counts its users inside a
+    // library that the thread sanitizer cannot see into.
     loop_->Post([self = std::weak_ptr<Workers*>(self_), session,
-                 reason = drained.violation] {
+                 reason = base::ToError(drained.violation)] {
       const auto workers = self.lock();
-      if (workers != nullptr) (*workers)->violation_(session, reason);
+      if (workers == nullptr) return;
+      (*workers)->violation_(session, base::ToStatus(reason));
     });
   }
   if (Charge(session, drained.entries)) {

@@ -15,8 +15,8 @@ namespace rknnd::integration {
 
 struct DaemonOptions {
   std::string soc = "rk3588";
-  std::string cache_dir;  // "": models are not kept
-  std::vector<std::string> more;
+  std::string cache_dir = {};  // empty: models are not kept
+  std::vector<std::string> more = {};
 };
 
 // Thread: any, one at a time.

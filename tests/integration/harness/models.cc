@@ -3,7 +3,7 @@
 
 #include "tests/integration/harness/models.h"
 
-#include <onnx/onnx-ml.pb.h>
+#include <onnx/onnx_pb.h>
 
 #include <cstdint>
 #include <cstdlib>

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
+#include <cstring>
 #include <utility>
 
 #include "base/posix/clock.h"
@@ -98,7 +101,22 @@ wire::Report RawClient::Report(rknnd_v1_ReportKind kind) {
 
 bool RawClient::SendBytes(std::span<const std::byte> bytes,
                           std::span<const int> fds) {
-  return base::SendMessage(socket_.get(), bytes, fds, base::Block::kYes).ok();
+  // Not base::SendMessage, which refuses what a good peer does not send.
+  iovec part = {const_cast<std::byte*>(bytes.data()), bytes.size()};
+  std::vector<std::byte> control(CMSG_SPACE(fds.size_bytes()));
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!fds.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+  }
+  return sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0;
 }
 
 bool RawClient::WaitForClose() {

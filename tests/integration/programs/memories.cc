@@ -15,6 +15,8 @@
 namespace rknnd::integration {
 namespace {
 
+constexpr uint64_t kHugePage = uint64_t{1} << 21;
+
 uint64_t Number(const std::string& word) {
   return std::strtoull(word.c_str(), nullptr, 0);
 }
@@ -37,7 +39,10 @@ base::UniqueFd Make(const std::string& kind, uint64_t size) {
   if (kind == "unsealed") return Memfd(size, MFD_ALLOW_SEALING, 0);
   if (kind == "unsealable") return Memfd(size, 0, 0);
   if (kind == "hugetlb") {
-    return Memfd(size, MFD_ALLOW_SEALING | MFD_HUGETLB, F_SEAL_SHRINK);
+    // Whole pages; that none are set aside does not matter before they are
+    // used.
+    return Memfd(std::max(size, kHugePage), MFD_ALLOW_SEALING | MFD_HUGETLB,
+                 F_SEAL_SHRINK);
   }
   if (kind == "pipe" && pipe2(pair, O_CLOEXEC) == 0) {
     const base::UniqueFd other(pair[1]);
