@@ -94,6 +94,23 @@ Expected<Mapping> Mapping::Anonymous(size_t size) {
   return Mapping(static_cast<std::byte*>(data), size, /*of_file=*/false);
 }
 
+Expected<void> Mapping::ShrinkTo(size_t size) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (size >= size_) return {};
+  const size_t kept = (size + page - 1) / page * page;
+  if (kept == 0) {
+    *this = Mapping();
+    return {};
+  }
+  if (kept >= size_) return {};
+  if (munmap(data_ + kept, size_ - kept) != 0) {
+    return ErrnoError(errno, "shrink a mapping of " + std::to_string(size_) +
+                                 " bytes to " + std::to_string(kept));
+  }
+  size_ = kept;
+  return {};
+}
+
 Expected<void> Mapping::MakeReadOnly() {
   if (valid() && mprotect(data_, size_, PROT_READ) != 0) {
     return ErrnoError(

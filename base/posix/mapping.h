@@ -30,6 +30,9 @@ class Mapping {
   // Zeroed private memory of this process alone.
   static Expected<Mapping> Anonymous(size_t size);
 
+  // Gives back all but the first `size` bytes, up to whole pages: size() is
+  // then what is still mapped.
+  Expected<void> ShrinkTo(size_t size);
   // No store through this mapping from now on.
   Expected<void> MakeReadOnly();
   // Faults every page in now, so that lack of memory, or a file shorter than

@@ -88,6 +88,30 @@ TEST(MappingTest, MoveAssignmentUnmapsWhatWasThere) {
   EXPECT_NE(msync(old, Page(), MS_ASYNC), 0);
 }
 
+TEST(MappingTest, ShrinkingKeepsTheFirstBytesInWholePages) {
+  Expected<Mapping> mapping = Mapping::Anonymous(kPages * Page());
+  ASSERT_TRUE(mapping.ok());
+  mapping->data()[Page()] = std::byte{42};
+  std::byte* const rest = mapping->data() + 2 * Page();
+
+  ASSERT_TRUE(mapping->ShrinkTo(Page() + 1).ok());
+
+  EXPECT_EQ(mapping->size(), 2 * Page());
+  EXPECT_EQ(mapping->data()[Page()], std::byte{42});
+  unsigned char resident = 0;
+  EXPECT_NE(mincore(rest, Page(), &resident), 0) << "still mapped";
+}
+
+TEST(MappingTest, ShrinkingToNothingUnmaps) {
+  Expected<Mapping> mapping = Mapping::Anonymous(Page());
+  ASSERT_TRUE(mapping.ok());
+
+  ASSERT_TRUE(mapping->ShrinkTo(0).ok());
+
+  EXPECT_FALSE(mapping->valid());
+  EXPECT_EQ(mapping->size(), 0U);
+}
+
 TEST(MappingTest, AnonymousMemoryIsZeroAndWritable) {
   const Expected<Mapping> mapping = Mapping::Anonymous(3 * Page());
   ASSERT_TRUE(mapping.ok());

@@ -287,6 +287,23 @@ TEST_F(SoftDeviceTest, LoadErrorsNameOperatorNodeAndModel) {
                     HasSubstr("culprit")));
 }
 
+// Between its two passes this one needs 16384 x 16384 floats.
+TEST_F(SoftDeviceTest, KernelThatNeedsTooMuchScratchIsRefusedByName) {
+  constexpr int64_t kLong = 16384;
+  OnnxBuilder builder;
+  builder.Input("x", {1, 1, kLong, 1})
+      .Floats("scales", {4}, {1, 1, 1.0F / kLong, kLong})
+      .Node("Resize", {"x", "", "scales"}, {"y"}, "turn")
+      .Output("y", {1, 1, 1, kLong});
+
+  auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(
+      std::string(model.status().message()),
+      AllOf(HasSubstr("'m.onnx'"), HasSubstr("'turn'"), HasSubstr("2048 MiB")));
+}
+
 TEST_F(SoftDeviceTest, MemoryThatGoesAwayCostsTheJobNotTheProcess) {
   auto model = Load(AddTen());
   // Not sealed, as if an import check had been fooled; two pages.
@@ -359,6 +376,49 @@ TEST_F(SoftDeviceTest, ClearZeroesTheRangeAlone) {
   EXPECT_EQ(view.data()[16], std::byte{0});
   EXPECT_EQ(view.data()[47], std::byte{0});
   EXPECT_EQ(view.data()[48], std::byte{7});
+}
+
+// Two layers with the same weights, 64 channels: no block has padding.
+OnnxBuilder SharedConvolution() {
+  OnnxBuilder builder;
+  std::vector<float> weights(size_t{64} * 64 * 9);
+  std::vector<float> bias(64);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = static_cast<float>(i % 1013) / 1e5F;
+  }
+  builder.Input("x", {1, 64, 8, 8})
+      .Floats("w", {64, 64, 3, 3}, weights)
+      .Floats("b", {64}, bias)
+      .Node("Conv", {"x", "w", "b"}, {"a"}, "first")
+      .Ints("pads", {1, 1, 1, 1})
+      .Node("Conv", {"a", "w", "b"}, {"y"}, "second")
+      .Ints("pads", {1, 1, 1, 1})
+      .Output("y", {1, 64, 8, 8});
+  return builder;
+}
+
+TEST_F(SoftDeviceTest, WeightsOfAConvolutionAreKeptOnce) {
+  auto model = Load(SharedConvolution());
+
+  constexpr uint64_t kBytes = (uint64_t{64} * 64 * 9 + 64) * sizeof(float);
+  EXPECT_GE(model->info().weight_size, kBytes);
+  EXPECT_LE(model->info().weight_size, kBytes + 8192);
+}
+
+TEST_F(SoftDeviceTest, WeightsOfANarrowProductAreNotPaddedOut) {
+  OnnxBuilder builder;
+  std::vector<float> weights(size_t{256} * 10);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = static_cast<float>(i % 17);
+  }
+  builder.Input("x", {1, 256})
+      .Floats("w", {256, 10}, weights)
+      .Node("MatMul", {"x", "w"}, {"y"}, "product")
+      .Output("y", {1, 10});
+  auto model = Load(builder);
+
+  EXPECT_LE(model->info().weight_size,
+            weights.size() * sizeof(float) * 2 + 4096);
 }
 
 TEST_F(SoftDeviceTest, ScalarOutputsHaveADimension) {

@@ -14,12 +14,13 @@ namespace rknnd::soft {
 namespace {
 
 // A guess at the weight memory: what the file brought, and room for packing.
+// What turns out to be too much is given back.
 uint64_t ExpectedWeights(const Graph& graph) {
   uint64_t bytes = 0;
   for (const Value& value : graph.values) {
     if (value.constant != nullptr) bytes += value.constant->data.size();
   }
-  return bytes + bytes / 4 + graph.nodes.size() * 256;
+  return bytes * 2 + graph.nodes.size() * 4096;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "driver/soft/graph/fold.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -30,12 +31,15 @@ AlignedBytes Allocate(size_t size) {
 // Weights of a kernel that runs once.
 class PassingWeights final : public WeightStore {
  public:
-  absl::StatusOr<std::byte*> Reserve(size_t size) override {
+  absl::StatusOr<const std::byte*> Store(
+      size_t size, absl::FunctionRef<void(std::byte*)> fill) override {
     AlignedBytes memory = Allocate(size);
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("no memory for ", size, " bytes of weights"));
     }
+    std::memset(memory.get(), 0, size);
+    fill(memory.get());
     kept_.push_back(std::move(memory));
     return kept_.back().get();
   }
@@ -85,15 +89,21 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
     if (size > kMaxOutput) return false;
   }
   if (total_ + size > kMaxTotal) return false;
+  uint64_t largest = size;
+  uint64_t work = size;
+  for (const TensorSpec& input : inputs) {
+    largest = std::max(largest, input.bytes());
+    work += input.bytes();
+  }
   if (IsHeavy(node)) {
-    uint64_t largest = size;
-    for (const TensorSpec& input : inputs) {
-      largest = std::max(largest, input.bytes());
-    }
     if (largest > kMaxHeavy || node.type.find("Pool") != std::string::npos) {
       return false;
     }
+    // At most every element of the one with every element of the other.
+    work += largest / sizeof(float) * (largest / sizeof(float));
   }
+  if (work > kMaxWork - work_) return false;
+  work_ += work;
   total_ += size;
 
   PassingWeights weights;
@@ -101,6 +111,7 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
   RKNND_ASSIGN_OR_RETURN(
       std::unique_ptr<Kernel> kernel,
       op.make(KernelRequest{view, inputs, outputs, weights}));
+  if (kernel->scratch_size() > kMaxOutput) return false;
   AlignedBytes scratch = Allocate(kernel->scratch_size());
   std::vector<std::shared_ptr<Constant>> results;
   std::vector<std::byte*> output_data;

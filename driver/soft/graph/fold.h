@@ -25,8 +25,13 @@ class Folder {
   static constexpr uint64_t kMaxTotal = uint64_t{256} << 20;
   // Of any one tensor of a product or a convolution.
   static constexpr uint64_t kMaxHeavy = uint64_t{64} << 10;
+  // Bytes read and written and products computed, over all nodes: seconds on
+  // the one thread that loads everybody's models. A few thousand sums of one
+  // large constant would keep it for minutes.
+  static constexpr uint64_t kMaxWork = uint64_t{4} << 30;
 
   uint64_t total_ = 0;
+  uint64_t work_ = 0;
 };
 
 }  // namespace rknnd::soft

@@ -131,6 +131,25 @@ TEST(PassesTest, HugeConstantsAreNotFolded) {
               ElementsAre("ConstantOfShape", "Add"));
 }
 
+// Each answer is small, the work for all of them is not.
+TEST(PassesTest, FoldingEndsBeforeItKeepsTheLoaderBusy) {
+  constexpr int kSums = 200;  // of 64 MiB each
+  OnnxBuilder builder;
+  builder.Input("x", {1})
+      .Int64s("shape", {1}, {int64_t{1} << 24})
+      .Node("ConstantOfShape", {"shape"}, {"c"});
+  std::vector<std::string> sums = {"x"};
+  for (int i = 0; i < kSums; ++i) {
+    sums.push_back("s" + std::to_string(i));
+    builder.Node("ReduceSum", {"c"}, {sums.back()});
+  }
+  builder.Node("Sum", sums, {"y"}).Output("y", {1});
+
+  const std::vector<std::string> left = LayerTypes(AfterPasses(builder));
+
+  EXPECT_THAT(left, ::testing::Contains("ReduceSum"));
+}
+
 TEST(PassesTest, BatchNormalizationFoldsIntoTheConvolution) {
   OnnxBuilder builder = Conv();
   builder.Floats("scale", {2}, {2, 1})

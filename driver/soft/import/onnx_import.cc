@@ -328,6 +328,8 @@ absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
   if (!graph.ok()) {
     return base::Annotate(graph.status(), absl::StrCat("model '", name, "'"));
   }
+  // Messages about a run name the model by it.
+  if (graph->name.empty()) graph->name = name;
   return graph;
 }
 

@@ -64,6 +64,12 @@ TEST(OnnxImportTest, HtmlIsNamed) {
               HasSubstr("looks like HTML"));
 }
 
+TEST(OnnxImportTest, PathGivenAsBytesIsNamed) {
+  EXPECT_THAT(ErrorOf(BytesOf("/opt/models/yolo.onnx")),
+              AllOf(HasSubstr("looks like a path"),
+                    HasSubstr("If you pass a path, size must be 0")));
+}
+
 TEST(OnnxImportTest, RknnIsNamedWithItsSoc) {
   EXPECT_THAT(
       ErrorOf(BytesOf(std::string("RKNN\0\0\0\0", 8) +
@@ -304,6 +310,17 @@ TEST(OnnxImportTest, StandardNodeWithoutAnOpsetIsAnError) {
   builder.proto().clear_opset_import();
 
   EXPECT_THAT(ErrorOf(builder.Bytes()), HasSubstr("node 'act' (Relu)"));
+}
+
+TEST(OnnxImportTest, NamelessGraphHasTheNameOfItsFile) {
+  OnnxBuilder builder;
+  builder.Input("x", {2}).Node("Relu", {"x"}, {"y"}).Output("y", {2});
+  builder.proto().mutable_graph()->clear_name();
+
+  auto graph = ImportOnnx(builder.Bytes(), "m.onnx");
+
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->name, "m.onnx");
 }
 
 TEST(OnnxImportTest, NamelessNodesGetNames) {

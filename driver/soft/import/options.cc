@@ -19,6 +19,10 @@ constexpr size_t kMaxCustomString = 1023;
 // MODEL.yml is a page of text; a parser is not to be fed a novel.
 constexpr size_t kMaxYaml = 1 << 20;
 
+// Of all values "rknn.*". The parser takes seconds for megabytes, and loads of
+// other clients wait for it.
+constexpr size_t kMaxMetadata = size_t{64} << 10;
+
 // YAML's references make a short text a long walk, or an endless one.
 constexpr int kMaxVisits = 10000;
 
@@ -127,6 +131,15 @@ absl::StatusOr<ModelOptions> ReadOptions(
     return absl::InvalidArgumentError(
         absl::StrCat("options of model '", model, "' have ", yaml.size(),
                      " bytes: MODEL.yml is a short text"));
+  }
+  size_t metadata_bytes = 0;
+  for (const auto& [key, value] : metadata) {
+    if (absl::StartsWith(key, kPrefix)) metadata_bytes += value.size();
+  }
+  if (metadata_bytes > kMaxMetadata) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("options of model '", model, "' in its metadata have ",
+                     metadata_bytes, " bytes, at most ", kMaxMetadata));
   }
   Yaml collected;
   // yaml-cpp throws; so does our own limit above.

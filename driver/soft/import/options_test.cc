@@ -80,6 +80,15 @@ TEST(OptionsTest, YamlThatRefersToItselfIsAnError) {
   EXPECT_FALSE(ReadOptions({}, yaml, "m").ok());
 }
 
+TEST(OptionsTest, MetadataOfMegabytesIsRefusedUnread) {
+  auto options =
+      ReadOptions({{"rknn.mean_values", std::string(1 << 20, ' ')}}, "", "m");
+
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(options.status().message()),
+              HasSubstr("1048576 bytes"));
+}
+
 TEST(OptionsTest, CustomStringThatDoesNotFitTheApiIsAnError) {
   EXPECT_FALSE(
       ReadOptions({{"rknn.custom_string", std::string(1024, 'x')}}, "", "m")

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "driver/soft/import/wire_scan.h"
 
 namespace rknnd::soft {
@@ -40,6 +41,16 @@ std::string RknnTarget(absl::string_view text) {
     }
   }
   return target.empty() ? "a Rockchip NPU" : target;
+}
+
+// Programs that pass a path give its length as the size now and then.
+bool IsPath(absl::string_view text) {
+  constexpr size_t kLongestPath = 4096;
+  text = absl::StripSuffix(text, absl::string_view("\0", 1));
+  return text.size() < kLongestPath &&
+         std::all_of(text.begin(), text.end(), absl::ascii_isprint) &&
+         (absl::StrContains(text, '/') || absl::EndsWith(text, ".onnx") ||
+          absl::EndsWith(text, ".rknn"));
 }
 
 absl::Status NotOnnx(absl::string_view name, absl::string_view text,
@@ -75,6 +86,9 @@ absl::Status CheckIsOnnx(std::span<const std::byte> bytes,
       absl::StartsWithIgnoreCase(start, "<?xml")) {
     return NotOnnx(name, text, "HTML",
                    ": a web page was saved instead of the file");
+  }
+  if (IsPath(text)) {
+    return NotOnnx(name, text, "a path", absl::StrCat(".", kHowToPass));
   }
   WireScan scan = ScanModel(bytes);
   switch (scan.verdict) {

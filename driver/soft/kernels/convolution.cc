@@ -118,8 +118,8 @@ class Convolution final : public Kernel {
   bool has_bias_ = false;
   dnnl::primitive_attr attributes_;
   dnnl::memory::desc weights_desc_;
-  std::byte* weights_ = nullptr;  // packed; null: given with each run
-  std::byte* bias_ = nullptr;
+  const std::byte* weights_ = nullptr;  // packed; null: given with each run
+  const std::byte* bias_ = nullptr;
   std::optional<DnnlCall> call_, reorder_input_, reorder_output_, reorder_add_;
   size_t scratch_ = 0, input_at_ = 0, output_at_ = 0, output_bytes_ = 0;
 };
@@ -173,14 +173,18 @@ absl::Status Convolution::Pack(const KernelRequest& request,
                                const dnnl::memory::desc& wanted) {
   const Constant* weights = request.node.constant(1);
   if (weights != nullptr) {
-    RKNND_ASSIGN_OR_RETURN(weights_,
-                           request.weights.Reserve(wanted.get_size()));
-    ReorderNow(weights_desc_, weights->data.data(), wanted, weights_);
+    RKNND_ASSIGN_OR_RETURN(
+        weights_,
+        request.weights.Store(wanted.get_size(), [&](std::byte* room) {
+          ReorderNow(weights_desc_, weights->data.data(), wanted, room);
+        }));
   }
   const Constant* bias = has_bias_ ? request.node.constant(2) : nullptr;
   if (bias != nullptr) {
-    RKNND_ASSIGN_OR_RETURN(bias_, request.weights.Reserve(bias->data.size()));
-    std::memcpy(bias_, bias->data.data(), bias->data.size());
+    RKNND_ASSIGN_OR_RETURN(
+        bias_, request.weights.Store(bias->data.size(), [&](std::byte* room) {
+          std::memcpy(room, bias->data.data(), bias->data.size());
+        }));
   }
   return absl::OkStatus();
 }

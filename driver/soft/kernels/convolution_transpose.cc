@@ -182,7 +182,7 @@ class DnnlTransposed final : public Kernel {
  private:
   EpilogueStep step_;
   bool has_bias_ = false;
-  std::byte* weights_ = nullptr;
+  const std::byte* weights_ = nullptr;
   std::optional<DnnlCall> call_;
   size_t scratch_ = 0;
 };
@@ -231,8 +231,11 @@ absl::Status DnnlTransposed::Make(const KernelRequest& request,
       attributes, CpuEngine());
   if (weights != nullptr) {
     RKNND_ASSIGN_OR_RETURN(
-        weights_, request.weights.Reserve(chosen.weights_desc().get_size()));
-    ReorderNow(given, weights->data.data(), chosen.weights_desc(), weights_);
+        weights_, request.weights.Store(
+                      chosen.weights_desc().get_size(), [&](std::byte* room) {
+                        ReorderNow(given, weights->data.data(),
+                                   chosen.weights_desc(), room);
+                      }));
   }
   scratch_ = chosen.scratchpad_desc().get_size();
   std::vector<DnnlArgument> arguments = {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -190,8 +191,8 @@ class DnnlProduct final : public Kernel {
 
   Product product_;
   Finish finish_;
-  std::byte* weights_ = nullptr;
-  std::byte* bias_ = nullptr;
+  const std::byte* weights_ = nullptr;
+  const std::byte* bias_ = nullptr;
   std::optional<DnnlCall> call_;
   size_t scratch_ = 0;
 };
@@ -208,13 +209,22 @@ absl::Status DnnlProduct::TakeBias(const KernelRequest& request) {
   const bool columns = !shape.empty() && shape.back() == count;
   if (count != 1 && !columns) return absl::OkStatus();
   RKNND_ASSIGN_OR_RETURN(
-      bias_,
-      request.weights.Reserve(static_cast<size_t>(product_.n) * sizeof(float)));
-  for (int64_t i = 0; i < product_.n; ++i) {
-    As<float>(bias_)[i] = product_.beta * c[count == 1 ? 0 : i];
-  }
+      bias_, request.weights.Store(
+                 static_cast<size_t>(product_.n) * sizeof(float),
+                 [&](std::byte* room) {
+                   for (int64_t i = 0; i < product_.n; ++i) {
+                     As<float>(room)[i] = product_.beta * c[count == 1 ? 0 : i];
+                   }
+                 }));
   finish_.DropC();
   return absl::OkStatus();
+}
+
+// oneDNN packs columns by up to 64: of a narrow matrix most is zeros then, and
+// its kernels are no slower on the matrix as it came.
+bool PaddedOut(const dnnl::memory::desc& packed,
+               const dnnl::memory::desc& given) {
+  return packed.get_size() > given.get_size() + given.get_size() / 4;
 }
 
 absl::Status DnnlProduct::Make(const KernelRequest& request) {
@@ -252,22 +262,36 @@ absl::Status DnnlProduct::Make(const KernelRequest& request) {
           : dnnl::memory::desc(b.dims(), kFloat, dnnl::memory::format_tag::any);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const Primitive::primitive_desc chosen(
-      bias_ == nullptr ? Primitive::desc(a, wanted, output)
-                       : Primitive::desc(a, wanted, bias, output),
-      attributes, CpuEngine());
+  const auto choose = [&](const dnnl::memory::desc& right) {
+    return Primitive::primitive_desc(
+        bias_ == nullptr ? Primitive::desc(a, right, output)
+                         : Primitive::desc(a, right, bias, output),
+        attributes, CpuEngine(), /*allow_empty=*/true);
+  };
+  auto chosen = choose(wanted);
+  if (!chosen) return request.node.Error("oneDNN has no kernel for it");
+  if (weights != nullptr && PaddedOut(chosen.weights_desc(), b)) {
+    auto as_given = choose(b);
+    const std::string_view kernel = chosen.impl_info_str();
+    if (as_given && as_given.impl_info_str() == kernel) {
+      chosen = std::move(as_given);
+    }
+  }
   if (weights != nullptr) {
-    const size_t size = chosen.weights_desc().get_size();
-    RKNND_ASSIGN_OR_RETURN(weights_, request.weights.Reserve(size));
-    if (p.alpha == 1.0F) {
-      ReorderNow(b, weights->data.data(), chosen.weights_desc(), weights_);
-    } else {
-      std::vector<float> scaled(static_cast<size_t>(weights->elements()));
-      const auto* from = weights->as<float>();
-      for (size_t i = 0; i < scaled.size(); ++i) scaled[i] = from[i] * p.alpha;
-      ReorderNow(b, scaled.data(), chosen.weights_desc(), weights_);
+    std::vector<float> scaled;
+    const auto* from = weights->as<float>();
+    if (p.alpha != 1.0F) {
+      scaled.assign(from, from + weights->elements());
+      for (float& weight : scaled) weight *= p.alpha;
+      from = scaled.data();
       finish_.DropAlpha();
     }
+    const dnnl::memory::desc packed = chosen.weights_desc();
+    RKNND_ASSIGN_OR_RETURN(
+        weights_,
+        request.weights.Store(packed.get_size(), [&](std::byte* room) {
+          ReorderNow(b, from, packed, room);
+        }));
   }
   scratch_ = chosen.scratchpad_desc().get_size();
   std::vector<DnnlArgument> arguments = {

@@ -69,9 +69,10 @@ DnnlCall::DnnlCall(const dnnl::primitive& primitive,
   for (Set& set : sets_) {
     set.stream = dnnl::stream(CpuEngine());
     for (const DnnlArgument& argument : arguments) {
-      set.memory.emplace_back(
-          argument.desc, CpuEngine(),
-          argument.fixed == nullptr ? DNNL_MEMORY_NONE : argument.fixed);
+      set.memory.emplace_back(argument.desc, CpuEngine(),
+                              argument.fixed == nullptr
+                                  ? DNNL_MEMORY_NONE
+                                  : const_cast<void*>(argument.fixed));
       set.arguments.push_back({argument.index, set.memory.back().get()});
     }
   }

@@ -50,7 +50,7 @@ struct DnnlArgument {
   int index = 0;  // DNNL_ARG_...
   dnnl::memory::desc desc;
   // Bound once, here; null: bound by Run.
-  void* fixed = nullptr;
+  const void* fixed = nullptr;
 };
 
 // A primitive and what it is called with. A memory object cannot be shared by

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "driver/soft/graph/graph.h"
@@ -84,13 +85,17 @@ struct InferredOutput {
   Shape shape;
 };
 
-// Room in the model's weight memory for what a kernel keeps (packed weights,
-// tables). 64-byte aligned, written while loading, read-only afterwards. Equal
-// contents are stored once.
+// The model's weight memory, for what a kernel keeps (packed weights, tables).
+// Equal contents are stored once, whichever kernels they come from.
 class WeightStore {
  public:
   virtual ~WeightStore() = default;
-  virtual absl::StatusOr<std::byte*> Reserve(size_t size) = 0;
+  // `fill` writes the contents into `size` bytes that are zero; they are then
+  // at the address returned, 64-byte aligned and read-only, which need not be
+  // where they were written. What `fill` throws passes through; nothing is
+  // stored then.
+  virtual absl::StatusOr<const std::byte*> Store(
+      size_t size, absl::FunctionRef<void(std::byte*)> fill) = 0;
 };
 
 // One layer's computation, bound to its shapes. Immutable once made.

@@ -223,6 +223,12 @@ class Planner {
       RKNND_ASSIGN_OR_RETURN(input_tensors[i],
                              Get(inputs[i], placement.inputs[i], layer));
     }
+    if (kernel->scratch_size() > kMaxScratchBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "node '", node.name, "' (", node.type, ") needs ",
+          kernel->scratch_size() >> 20, " MiB to compute in, at most ",
+          kMaxScratchBytes >> 20, " MiB are allowed"));
+    }
     AddKernel(std::move(kernel), layer, input_tensors, output_tensors);
     return absl::OkStatus();
   }
@@ -280,7 +286,7 @@ class Planner {
       Tensor tensor;
       tensor.spec = {from.type, *from.shape, placement};
       RKNND_ASSIGN_OR_RETURN(tensor.constant,
-                             weights_.Keep(from.constant, placement));
+                             weights_.Keep(*from.constant, placement));
       return &(tensors_[{value, placement.block}] = std::move(tensor));
     }
     Placement home = home_[static_cast<size_t>(value)];

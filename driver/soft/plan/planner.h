@@ -34,6 +34,9 @@ struct Plan {
 
 // More than a network of this field needs; an arena is as large on each core.
 inline constexpr uint64_t kMaxInternalBytes = uint64_t{2} << 30;
+// Of one kernel, and held by each core from then on. Convolutions take tens of
+// MiB; a Resize whose axes grow and shrink can ask for any size.
+inline constexpr uint64_t kMaxScratchBytes = uint64_t{512} << 20;
 
 absl::StatusOr<Plan> MakePlan(const Graph& graph,
                               const OperatorTable& operators,

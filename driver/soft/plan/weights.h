@@ -6,11 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <utility>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/mapping.h"
@@ -28,30 +29,31 @@ class ModelWeights final : public WeightStore {
   // `expected`: how much there will be, by a guess: saves mappings.
   explicit ModelWeights(uint64_t expected) : expected_(expected) {}
 
-  absl::StatusOr<std::byte*> Reserve(size_t size) override;
+  absl::StatusOr<const std::byte*> Store(
+      size_t bytes, absl::FunctionRef<void(std::byte*)> fill) override;
 
-  // The contents of a constant in this placement, stored once however many
-  // nodes read them.
-  absl::StatusOr<const std::byte*> Keep(
-      const std::shared_ptr<const Constant>& constant, Placement placement);
+  // The contents of a constant in this placement.
+  absl::StatusOr<const std::byte*> Keep(const Constant& constant,
+                                        Placement placement);
 
-  // No store from now on, not even by our own mistake.
+  // No store from now on, not even by our own mistake; what was mapped and not
+  // needed is given back.
   absl::Status Seal();
 
-  // Bytes in use.
-  [[nodiscard]] uint64_t size() const { return size_; }
+  // Bytes mapped.
+  [[nodiscard]] uint64_t size() const;
 
  private:
-  struct Kept {
-    std::shared_ptr<const Constant> constant;  // so that its address stays its
-    const std::byte* data = nullptr;
-  };
+  // Room of `size` bytes, taken only when `used_` moves past it.
+  absl::StatusOr<std::byte*> Room(size_t size);
+  absl::Status TrimLast();
 
   uint64_t expected_;
-  uint64_t size_ = 0;
   std::vector<base::Mapping> mappings_;  // one, unless the guess was too small
   size_t used_ = 0;                      // of the last
-  std::map<std::pair<const Constant*, int>, Kept> kept_;
+  // All that is stored. Absl's hash has a seed: a file cannot make them
+  // collide.
+  std::unordered_set<std::string_view, absl::Hash<std::string_view>> contents_;
 };
 
 }  // namespace rknnd::soft

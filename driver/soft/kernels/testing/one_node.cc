@@ -54,10 +54,13 @@ void Place(const TensorSpec& spec, const std::vector<float>& dense,
 
 }  // namespace
 
-absl::StatusOr<std::byte*> TestWeights::Reserve(size_t size) {
+absl::StatusOr<const std::byte*> TestWeights::Store(
+    size_t size, absl::FunctionRef<void(std::byte*)> fill) {
   kept_.push_back(std::make_shared<std::byte[]>(size + 64));
   const auto at = reinterpret_cast<uintptr_t>(kept_.back().get());
-  return kept_.back().get() + (64 - at % 64) % 64;
+  std::byte* const room = kept_.back().get() + (64 - at % 64) % 64;
+  fill(room);
+  return room;
 }
 
 OneNode::OneNode(const std::string& type, int opset) {

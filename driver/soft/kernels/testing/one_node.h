@@ -18,7 +18,8 @@ namespace rknnd::soft::testing {
 // Weight memory of one test.
 class TestWeights final : public WeightStore {
  public:
-  absl::StatusOr<std::byte*> Reserve(size_t size) override;
+  absl::StatusOr<const std::byte*> Store(
+      size_t size, absl::FunctionRef<void(std::byte*)> fill) override;
 
  private:
   std::vector<std::shared_ptr<std::byte[]>> kept_;  // copies of a node share
