@@ -1,14 +1,16 @@
 // Called on the program's threads, also when memory is short: nothing here
-// allocates.
+// allocates but the place of a thread's first error, which can be missing.
 
 #include "client/rknnrt/log.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "proto/wire/codec.h"
 
@@ -20,7 +22,32 @@ namespace {
 constexpr size_t kErrorSize = 2048 + 128;
 constexpr size_t kLineSize = kErrorSize + 64;
 
-thread_local std::array<char, kErrorSize> last_error = {};
+// Of each thread's last error. Not thread_local: the dynamic loader would then
+// be one of the libraries that we need.
+std::optional<pthread_key_t> ErrorKey() {
+  static const std::optional<pthread_key_t> key =
+      []() -> std::optional<pthread_key_t> {
+    pthread_key_t made = 0;
+    if (pthread_key_create(&made, free) != 0) return std::nullopt;
+    return made;
+  }();
+  return key;
+}
+
+// kErrorSize bytes of this thread's own; null without memory for them.
+char* ErrorRoom() {
+  const std::optional<pthread_key_t> key = ErrorKey();
+  if (!key) return nullptr;
+  void* room = pthread_getspecific(*key);
+  if (room == nullptr) {
+    room = calloc(1, kErrorSize);  // NOLINT: freed as the thread ends
+    if (room != nullptr && pthread_setspecific(*key, room) != 0) {
+      free(room);  // NOLINT
+      room = nullptr;
+    }
+  }
+  return static_cast<char*>(room);
+}
 
 // Text put together in place, cut where the room ends.
 class Line {
@@ -89,13 +116,19 @@ void Log(LogLevel level, std::string_view text) {
 }
 
 void SetLastError(std::string_view function, std::string_view message) {
-  Line line(last_error.data(), last_error.size() - 1);
+  char* const room = ErrorRoom();
+  if (room == nullptr) return;
+  Line line(room, kErrorSize - 1);
   line.Append(function);
   line.Append(": ");
   line.Append(message);
-  last_error[line.used()] = '\0';
+  room[line.used()] = '\0';
 }
 
-const char* LastError() { return last_error.data(); }
+const char* LastError() {
+  const std::optional<pthread_key_t> key = ErrorKey();
+  const void* room = key ? pthread_getspecific(*key) : nullptr;
+  return room == nullptr ? "" : static_cast<const char*>(room);
+}
 
 }  // namespace rknnd::client

@@ -29,7 +29,8 @@ uint32_t ParseLogLevel(const char* text);
 // One line on stderr in one write, if `level` is enabled. Thread: any.
 void Log(LogLevel level, std::string_view text);
 
-// "function: message" as this thread's last error. Cut to the room there is.
+// "function: message" as this thread's last error. Cut to the room there is,
+// which without memory is none.
 void SetLastError(std::string_view function, std::string_view message);
 // NUL-terminated; "" before the first. Valid until the next SetLastError.
 const char* LastError();

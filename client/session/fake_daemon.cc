@@ -385,8 +385,15 @@ void FakeDaemon::ServeRing(Session& session) {
 void FakeDaemon::Complete(Session& session, const wire::Submission& job) {
   auto* ring = reinterpret_cast<wire::Ring*>(session.ring.data());
   wire::Completion& completion = ring->completions[job.slot];
-  std::string failure = runs_ == Runs::kFail ? "told to fail" : "";
-  Code code = runs_ == Runs::kFail ? Code::kInternal : Code::kOk;
+  std::string failure;
+  Code code = Code::kOk;
+  if (runs_ == Runs::kFail) {
+    code = Code::kInternal;
+    failure = "told to fail";
+  } else if (runs_ == Runs::kDrain) {
+    code = Code::kUnavailable;
+    failure = "takes no new jobs";
+  }
   const auto context = session.contexts.find(job.context);
   if (context == session.contexts.end()) {
     code = Code::kNotFound;

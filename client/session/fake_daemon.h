@@ -44,7 +44,7 @@ class FakeDaemon {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   // How runs are answered from now on.
-  enum class Runs { kAnswer, kIgnore, kFail };
+  enum class Runs { kAnswer, kIgnore, kFail, kDrain };
   void set_runs(Runs runs) { runs_ = runs; }
   // Says in Welcome that model bytes survive.
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }

@@ -85,6 +85,24 @@ Error SessionTarget::GaveUp(const Error& last, bool at_bound) {
           last.message + "; it went away and the session was not restored"};
 }
 
+Error SessionTarget::KeepsDying() {
+  return {Code::kUnavailable,
+          "rknnd went away " + std::to_string(kAttempts) +
+              " times during this call (journalctl -u rknnd)"};
+}
+
+bool SessionTarget::AwaitSuccessor(Nanoseconds deadline,
+                                   Nanoseconds* refused_since) const {
+  if (!options_.rebuild) return false;
+  const Nanoseconds now = clock_.Now();
+  if (*refused_since == 0) *refused_since = now;
+  if (now >= std::min(deadline, *refused_since + options_.rebuild_bound)) {
+    return false;
+  }
+  poll(nullptr, 0, static_cast<int>(RingClient::kSlice / base::kMillisecond));
+  return true;
+}
+
 Expected<std::shared_ptr<Connection>> SessionTarget::Rebuild(
     Nanoseconds deadline) {
   Nanoseconds bound = 0;

@@ -1,5 +1,5 @@
-// The calls of a session. Called on the program's threads. The rebuild stands
-// in rebuild.cc.
+// The calls of a session but its runs, which are in runs.cc. Called on the
+// program's threads. The rebuild stands in rebuild.cc.
 
 #include "client/session/session_target.h"
 
@@ -29,12 +29,6 @@ using base::UniqueFd;
 constexpr Nanoseconds kLoadTimeout = 300 * base::kSecond;
 // All else is short, but waits behind the loading of other clients' models.
 constexpr Nanoseconds kRequestTimeout = 60 * base::kSecond;
-// A daemon answers a run at its limit at the latest. This is for one that
-// hangs: longer than any queue of jobs it accepts.
-constexpr Nanoseconds kRunTimeout = 120 * base::kSecond;
-// A request that kills every daemon it is put to is not put forever.
-constexpr int kAttempts = 5;
-
 template <class Message>
 Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
                            const Message& message, int fd = -1,
@@ -47,12 +41,6 @@ Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
 Expected<void> Done(const Expected<wire::Frame>& reply) {
   if (!reply.ok()) return reply.error();
   return {};
-}
-
-Error KeepsDying() {
-  return {Code::kUnavailable,
-          "rknnd went away " + std::to_string(kAttempts) +
-              " times during this call (journalctl -u rknnd)"};
 }
 
 }  // namespace
@@ -124,13 +112,17 @@ auto SessionTarget::Ask(Step step)
     return Error{Code::kDeadlineExceeded,
                  "another thread's call to rknnd has not ended in time"};
   }
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  Nanoseconds refused_since = 0;
+  for (int deaths = 0; deaths < kAttempts;) {
     Expected<std::shared_ptr<Connection>> connection = Connected(deadline);
     if (!connection.ok()) return std::move(connection).error();
     auto result = step(**connection);
-    const bool daemon_died = !result.ok() && (*connection)->broken() &&
-                             result.error().code == Code::kUnavailable;
-    if (!daemon_died) return result;
+    if (result.ok() || result.error().code != Code::kUnavailable) return result;
+    if ((*connection)->broken()) {
+      ++deaths;
+    } else if (!AwaitSuccessor(deadline, &refused_since)) {
+      return result;
+    }
   }
   return KeepsDying();
 }
@@ -426,78 +418,6 @@ Expected<std::string> SessionTarget::PerfDetail(uint32_t context) {
     if (!detail.ok()) return std::move(detail).error();
     return std::move(detail->text);
   });
-}
-
-// ---- runs -------------------------------------------------------------------
-
-std::optional<Error> SessionTarget::WhyLost(uint32_t context,
-                                            Nanoseconds deadline) {
-  const Turn turn(*this, deadline);
-  if (!turn.taken()) return std::nullopt;
-  const auto record = contexts_.find(context);
-  return record == contexts_.end() ? std::nullopt : record->second.lost;
-}
-
-Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
-  wire::Submission job{};
-  job.context = request.context;
-  job.frame = request.frame;
-  job.timeout_ms = request.timeout_ms;
-  const bool bounded = request.timeout_ms != 0;
-  const Nanoseconds limit =
-      bounded ? request.timeout_ms * base::kMillisecond + options_.run_grace
-              : kRunTimeout;
-  Nanoseconds deadline = clock_.Now() + limit;
-
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::shared_ptr<Connection> connection = Current();
-    if (connection == nullptr) {
-      Expected<std::shared_ptr<Connection>> recovered = Recover(deadline);
-      if (!recovered.ok()) return std::move(recovered).error();
-      connection = *std::move(recovered);
-      // The program's own limit holds over the rebuild too; ours starts anew.
-      if (!bounded) deadline = clock_.Now() + limit;
-    }
-    RingClient& ring = connection->ring();
-    std::optional<Ticket> ticket;
-    bool done = false;
-    for (;;) {
-      if (!ticket) ticket = ring.Submit(job);
-      if (ticket) {
-        const Nanoseconds left = deadline - clock_.Now();
-        done = ring.Wait(*ticket,
-                         std::clamp<Nanoseconds>(left, 0, RingClient::kSlice));
-        if (done) break;
-      }
-      const Connection::Health health = connection->Look();
-      if (!health.alive) {
-        // The answer may have come with the daemon's last breath.
-        done = ticket && ring.Wait(*ticket, 0);
-        break;
-      }
-      if (health.readable) TryReadEvents(*connection);
-      if (clock_.Now() < deadline) continue;
-      if (ticket) ring.Abandon(*ticket);
-      return Error{Code::kDeadlineExceeded,
-                   "the run was not answered within " +
-                       std::to_string(limit / base::kMillisecond) +
-                       " ms: rknnd hangs, or is stopped (rknnctl status)"};
-    }
-    if (!done) continue;  // the daemon died: again, with the next one
-
-    Answer answer = ring.Take(*ticket);
-    if (answer.code == Code::kOk) {
-      return RunReport{answer.queue_ns, answer.run_ns, answer.total_ns,
-                       answer.core, answer.drops};
-    }
-    if (answer.code == Code::kNotFound) {
-      if (std::optional<Error> lost = WhyLost(request.context, deadline)) {
-        return *std::move(lost);
-      }
-    }
-    return Error{answer.code, std::move(answer.text)};
-  }
-  return KeepsDying();
 }
 
 }  // namespace rknnd::client

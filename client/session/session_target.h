@@ -106,6 +106,10 @@ class SessionTarget final : public Target {
 
   class Turn;
 
+  // A request that kills every daemon it is put to is not put forever.
+  static constexpr int kAttempts = 5;
+  static base::Error KeepsDying();
+
   explicit SessionTarget(SessionOptions options);
 
   bool TakeTurn(base::Nanoseconds deadline);
@@ -124,6 +128,11 @@ class SessionTarget final : public Target {
   base::Expected<std::shared_ptr<Connection>> Rebuild(
       base::Nanoseconds deadline);
   base::Error GaveUp(const base::Error& last, bool at_bound);
+  // After an answer of kUnavailable: a daemon that is being ended takes no new
+  // work, and the one that follows it will. Waits a moment; false when that was
+  // done for long enough since the first refusal, which is kept for the caller.
+  bool AwaitSuccessor(base::Nanoseconds deadline,
+                      base::Nanoseconds* refused_since) const;
   base::Expected<std::shared_ptr<Connection>> Connect();
 
   // Runs step(connection) with the turn, again on a new connection when the
@@ -156,6 +165,11 @@ class SessionTarget final : public Target {
   static base::Expected<BufferRecord> MakeRecord(base::UniqueFd fd,
                                                  uint64_t size);
   [[nodiscard]] static bool IsOurs(const BufferRecord& record);
+
+  // One job, put to one daemon.
+  enum class RunEnd : uint8_t { kAnswered, kDaemonDied, kTimedOut };
+  RunEnd RunOn(Connection& connection, const wire::Submission& job,
+               base::Nanoseconds deadline, Answer* answer);
 
   // Why the daemon does not know a context, when it was lost in a rebuild.
   std::optional<base::Error> WhyLost(uint32_t context,

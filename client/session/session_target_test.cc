@@ -228,6 +228,32 @@ TEST_F(SessionTargetTest, RunInFlightRunsAgainAfterARestart) {
   EXPECT_EQ(daemon_.seen().runs, 2U);
 }
 
+TEST_F(SessionTargetTest, RunRefusedByADaemonThatGoesRunsOnTheNext) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kDrain);
+  bool good = false;
+  std::thread runner([&] { good = Run(kContext).ok(); });
+  daemon_.AwaitRuns(2);
+  daemon_.Stop();
+  daemon_.set_runs(FakeDaemon::Runs::kAnswer);
+  daemon_.Start();
+  runner.join();
+  EXPECT_TRUE(good);
+}
+
+TEST_F(SessionTargetTest, RunRefusedForTooLongIsAnError) {
+  SessionOptions options = Options();
+  options.rebuild_bound = 40 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kDrain);
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kUnavailable);
+  EXPECT_EQ(report.error().message, "takes no new jobs");
+}
+
 TEST_F(SessionTargetTest, AllThreadsWaitForOneRebuild) {
   Open();
   MakeRunnable(kContext);
