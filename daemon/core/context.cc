@@ -29,7 +29,8 @@ struct Flag {
 
 // Bits 2 to 16 of rknn_init's flags, release 2.3.2.
 constexpr std::array<Flag, 15> kFlags = {{
-    {0x4, "RKNN_FLAG_ASYNC_MASK", Support::kNo},
+    // As on the vendor's NPUs, where it has no effect; the client warns.
+    {0x4, "RKNN_FLAG_ASYNC_MASK", Support::kHint},
     {kCollectPerf, "RKNN_FLAG_COLLECT_PERF_MASK", Support::kYes},
     {0x10, "RKNN_FLAG_MEM_ALLOC_OUTSIDE", Support::kNo},
     {0x20, "RKNN_FLAG_SHARE_WEIGHT_MEM", Support::kNo},

@@ -5,7 +5,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/integration/harness/integration_test.h"
 
@@ -44,7 +46,30 @@ class DaemonDeathTest : public IntegrationTest {
     EXPECT_TRUE(Right(client_->Do("compare_mem c.out0" + slow_.output_list())));
   }
 
+  // Processes at work in threads, each run with its answer checked.
+  void StartStorm() {
+    const TestModel model = MakeSlow(folder(), 8);
+    for (int i = 0; i < 3; ++i) {
+      storm_.push_back(StartClient());
+      storm_.back()->Send("storm " + model.path + " 2 40" + model.input_list());
+    }
+  }
+  bool SeesJobsDone() {
+    constexpr uint64_t kSome = 10;  // of 240
+    return Eventually([this] { return Status().jobs_done >= kSome; });
+  }
+  void ExpectTheSameAnswersOfAll() {
+    std::set<std::string> hashes;
+    for (const auto& client : storm_) {
+      const Reply reply = client->Receive();
+      EXPECT_TRUE(Done(reply));
+      hashes.insert(reply.text);
+    }
+    EXPECT_EQ(hashes.size(), 1U);
+  }
+
   TestModel model_, slow_;
+  std::vector<std::unique_ptr<ClientProcess>> storm_;
   std::unique_ptr<ClientProcess> client_;
 };
 
@@ -120,6 +145,17 @@ TEST_F(DaemonDeathTest, DuringAnotherClientsInitIsNotNoticedByEither) {
   EXPECT_TRUE(Right(second->Do("compare h" + heavy.output_list())));
 }
 
+TEST_F(DaemonDeathTest, ThreadsOfManyProcessesSurviveOneAfterAnother) {
+  StartDaemon();
+  StartStorm();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(SeesJobsDone());
+    KillDaemon();
+    RestartDaemon();
+  }
+  ExpectTheSameAnswersOfAll();
+}
+
 TEST_F(DaemonDeathTest, CallsWhileItIsAwayWaitForIt) {
   StartWith(model_, "init");
   KillDaemon();
@@ -186,6 +222,17 @@ TEST_F(DaemonDeathTest, ClientsOutliveAnUpgrade) {
   ASSERT_EQ(EndDaemon(), 0);
   RestartDaemon();
   EXPECT_TRUE(RunsRight(model_));
+}
+
+TEST_F(DaemonDeathTest, ClientsAtWorkOutliveAnUpgrade) {
+  StartDaemon();
+  StartStorm();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(SeesJobsDone());
+    ASSERT_EQ(EndDaemon(), 0);
+    RestartDaemon();
+  }
+  ExpectTheSameAnswersOfAll();
 }
 
 }  // namespace

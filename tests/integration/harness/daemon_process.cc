@@ -68,11 +68,11 @@ bool DaemonProcess::alive() {
   return process_.running() && !process_.Wait(0).ok();
 }
 
-size_t DaemonProcess::open_fds() const {
+size_t DaemonProcess::Count(const std::string& folder) const {
   std::error_code error;
-  const std::filesystem::directory_iterator fds(
-      "/proc/" + std::to_string(process_.pid()) + "/fd", error);
-  return static_cast<size_t>(std::distance(begin(fds), end(fds)));
+  const std::filesystem::directory_iterator entries(
+      "/proc/" + std::to_string(process_.pid()) + "/" + folder, error);
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
 }
 
 }  // namespace rknnd::integration

@@ -44,10 +44,14 @@ class DaemonProcess {
   [[nodiscard]] std::string log() const;
   // False once it has ended by itself.
   bool alive();
-  // Descriptors it has open.
-  [[nodiscard]] size_t open_fds() const;
+  // Descriptors it has open, threads it has.
+  [[nodiscard]] size_t open_fds() const { return Count("fd"); }
+  [[nodiscard]] size_t threads() const { return Count("task"); }
 
  private:
+  // Entries of a folder of its /proc.
+  [[nodiscard]] size_t Count(const std::string& folder) const;
+
   const DaemonOptions options_;
   const std::string socket_;
   const std::string log_file_;

@@ -240,8 +240,9 @@ TestModel MakeOtherConvNet(const std::string& folder) {
   return MakeConvNetOf(folder, "other_conv_net", convolution);
 }
 
-TestModel MakeSlow(const std::string& folder) {
-  return MakeShifts(folder, "slow", 512, 512, 80, 1);
+TestModel MakeSlow(const std::string& folder, size_t products) {
+  return MakeShifts(folder, "slow_" + std::to_string(products), 512, 512,
+                    products, 1);
 }
 
 TestModel MakeHeavy(const std::string& folder) {

@@ -4,6 +4,7 @@
 #ifndef TESTS_INTEGRATION_HARNESS_MODELS_H_
 #define TESTS_INTEGRATION_HARNESS_MODELS_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ TestModel MakeRelu(const std::string& folder);
 TestModel MakeConvNet(const std::string& folder);
 // The same net with another bias: another model.
 TestModel MakeOtherConvNet(const std::string& folder);
-// A job of some hundred milliseconds: a chain of matrix products.
-TestModel MakeSlow(const std::string& folder);
+// A job of some hundred milliseconds, or a part of that: a chain of so many
+// matrix products.
+TestModel MakeSlow(const std::string& folder, size_t products = 80);
 // A model that takes its time to load: tens of megabytes of weights.
 TestModel MakeHeavy(const std::string& folder);
 // The sums of a convolution as int32.
