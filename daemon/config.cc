@@ -90,6 +90,7 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
       {"contexts", Number(config.limits.contexts, 1)},
       {"buffers", Number(config.limits.buffers, 1)},
       {"memory", Number(config.limits.memory, 4096)},
+      {"buffer_bytes", Number(config.limits.buffer_bytes, 4096)},
       {"model_bytes", Number(config.limits.model_bytes, 1)},
       {"jobs_per_context", Number(config.limits.jobs_per_context, 1)},
   };

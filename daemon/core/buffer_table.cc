@@ -32,11 +32,12 @@ Buffer::Buffer(Parts parts) : parts_(std::move(parts)) {
 Buffer::~Buffer() { parts_.live->fetch_sub(1, std::memory_order_relaxed); }
 
 BufferTable::BufferTable(driver::Device* device, const driver::Heaps* heaps,
-                         std::shared_ptr<Account> account, uint32_t limit)
+                         std::shared_ptr<Account> account,
+                         const SessionLimits& limits)
     : device_(device),
       heaps_(heaps),
       account_(std::move(account)),
-      limit_(limit),
+      limits_(limits),
       live_(std::make_shared<std::atomic<uint32_t>>(0)) {}
 
 absl::StatusOr<BufferInfo> BufferTable::Allocate(uint32_t number, uint64_t size,
@@ -52,6 +53,7 @@ absl::StatusOr<BufferInfo> BufferTable::Allocate(uint32_t number, uint64_t size,
     return absl::InvalidArgumentError(
         absl::StrCat(Name(number), " cannot have ", size, " bytes"));
   }
+  RKNND_RETURN_IF_ERROR(CheckSize(number, size));
   RKNND_ASSIGN_OR_RETURN(
       Charge charge,
       account_->TryCharge(MemoryKind::kIo, (size + page - 1) / page * page));
@@ -99,6 +101,7 @@ absl::StatusOr<BufferInfo> BufferTable::Import(uint32_t number,
         Name(number), " is said to have ", expected_size,
         " bytes, but the kernel says ", check->size, ": pass its true size"));
   }
+  RKNND_RETURN_IF_ERROR(CheckSize(number, check->size));
   RKNND_ASSIGN_OR_RETURN(Charge charge,
                          account_->TryCharge(MemoryKind::kIo, check->size));
 
@@ -149,14 +152,22 @@ absl::Status BufferTable::CheckNew(uint32_t number) const {
         absl::StrCat(Name(number), " exists already: release it first"));
   }
   if (const uint32_t live = live_->load(std::memory_order_relaxed);
-      live >= limit_) {
+      live >= limits_.buffers) {
     return absl::ResourceExhaustedError(absl::StrCat(
         account_->holder(), " holds ", live,
-        " buffers, its limit 'buffers' is ", limit_,
+        " buffers, its limit 'buffers' is ", limits_.buffers,
         ": it creates memory per frame without releasing it? Reuse "
         "buffers, or raise the limit"));
   }
   return absl::OkStatus();
+}
+
+absl::Status BufferTable::CheckSize(uint32_t number, uint64_t size) const {
+  if (size <= limits_.buffer_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(Name(number), " of ", account_->holder(), " has ", size,
+                   " bytes, the limit 'buffer_bytes' is ", limits_.buffer_bytes,
+                   ": use several buffers, or raise the limit"));
 }
 
 }  // namespace rknnd::core

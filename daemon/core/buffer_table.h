@@ -60,7 +60,7 @@ class Buffer {
 class BufferTable {
  public:
   BufferTable(driver::Device* device, const driver::Heaps* heaps,
-              std::shared_ptr<Account> account, uint32_t limit);
+              std::shared_ptr<Account> account, const SessionLimits& limits);
 
   absl::StatusOr<BufferInfo> Allocate(uint32_t number, uint64_t size,
                                       uint32_t flags);
@@ -77,11 +77,12 @@ class BufferTable {
 
  private:
   [[nodiscard]] absl::Status CheckNew(uint32_t number) const;
+  [[nodiscard]] absl::Status CheckSize(uint32_t number, uint64_t size) const;
 
   driver::Device* const device_;
   const driver::Heaps* const heaps_;
   const std::shared_ptr<Account> account_;
-  const uint32_t limit_;
+  const SessionLimits limits_;
   // Buffers that exist, with or without a number: each is a mapping and an fd
   // of this process.
   const std::shared_ptr<std::atomic<uint32_t>> live_;

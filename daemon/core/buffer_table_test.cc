@@ -134,12 +134,29 @@ TEST_F(BufferTableTest, SparseImportIsChargedBeforeItIsMapped) {
   options.limits.memory = 1 << 20;
   StartService();
   const TestSession session = Open(42);
-  const auto buffer = session->ImportBuffer(1, Memfd(uint64_t{1} << 40), 0);
+  const auto buffer = session->ImportBuffer(1, Memfd(uint64_t{1} << 28), 0);
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(buffer.status().message().find("'memory' of 1048576"),
             std::string::npos);
   EXPECT_NE(buffer.status().message().find("pid 42 'cam'"), std::string::npos);
   EXPECT_EQ(device.memories(), 0U);
+}
+
+TEST_F(BufferTableTest, BufferThatKeepsOthersWaitingIsRefusedUnmapped) {
+  options.limits.buffer_bytes = 1 << 20;
+  StartService();
+  const TestSession session = Open(42);
+
+  const auto made = session->AllocateBuffer(1, (1 << 20) + 1, 0);
+  const auto imported = session->ImportBuffer(2, Memfd(2 << 20), 0);
+
+  for (const auto* refused : {&made, &imported}) {
+    EXPECT_EQ(refused->status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(refused->status().message().find("'buffer_bytes' is 1048576"),
+              std::string::npos);
+  }
+  EXPECT_EQ(device.memories(), 0U);
+  EXPECT_TRUE(session->AllocateBuffer(1, 1 << 20, 0).ok());
 }
 
 TEST_F(BufferTableTest, BufferLimitNamesLimitAndHolder) {

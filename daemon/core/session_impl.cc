@@ -53,8 +53,7 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
                                     parts_->limits.memory)),
       gate_(std::make_shared<JobGateImpl>(parts_->runner,
                                           std::move(completions))),
-      buffers_(parts_->device, parts_->heaps, account_,
-               parts_->limits.buffers) {}
+      buffers_(parts_->device, parts_->heaps, account_, parts_->limits) {}
 
 void SessionImpl::End() {
   if (ended_) return;

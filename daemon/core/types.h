@@ -41,6 +41,9 @@ struct SessionLimits {
   uint32_t contexts = 4096;  // a program once made one per inference
   uint32_t buffers = 16384;
   uint64_t memory = uint64_t{4} << 30;  // one NPU address space
+  // One buffer. Its pages are populated while everybody's control plane waits:
+  // this much costs a fraction of a second, and no tensor comes near it.
+  uint64_t buffer_bytes = uint64_t{512} << 20;
   uint64_t model_bytes = uint64_t{4} << 30;
   uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
 };

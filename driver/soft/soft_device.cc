@@ -9,7 +9,7 @@
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
 #include "driver/soft/soft_model.h"
-#include "driver/soft/threads.h"
+#include "driver/soft/kernels/threads.h"
 
 namespace rknnd::soft {
 namespace {

@@ -98,10 +98,10 @@ TEST_F(BadMemoryTest, SizesOfFourGibibytesAreRefused) {
   EXPECT_TRUE(NeighbourIsWell());
 }
 
-TEST_F(BadMemoryTest, SparseMemfdIsChargedBeforeItIsFilled) {
+TEST_F(BadMemoryTest, SparseMemfdIsRefusedBeforeItIsFilled) {
   // A tebibyte that nobody has.
   EXPECT_THAT(client_->Do("import i m sealed 1099511627776 4096 0"),
-              Fails(RKNN_ERR_FAIL, "'memory'"));
+              Fails(RKNN_ERR_FAIL, "'buffer_bytes'"));
   EXPECT_EQ(Status().buffer_count, 2U);
   EXPECT_TRUE(NeighbourIsWell());
 }

@@ -8,6 +8,7 @@
 
 #include "base/status/status.h"
 #include "driver/soft/kernels/loops.h"
+#include "driver/soft/kernels/threads.h"
 
 namespace rknnd::soft::testing {
 namespace {
@@ -187,6 +188,7 @@ absl::StatusOr<OneNode::Tensors> OneNode::Specs(int block) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> OneNode::Make() {
+  const SingleThreaded as_on_a_core;
   RKNND_ASSIGN_OR_RETURN(const Tensors tensors, Specs(1));
   const Node& node = graph_.nodes[0];
   return OperatorTable::Get()
@@ -196,6 +198,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> OneNode::Make() {
 }
 
 absl::StatusOr<std::vector<float>> OneNode::Run(int block) {
+  const SingleThreaded as_on_a_core;
   RKNND_ASSIGN_OR_RETURN(const Tensors tensors, Specs(block));
   const Node& node = graph_.nodes[0];
   const NodeView view(graph_, node);

@@ -1,8 +1,8 @@
 // OpenMP's number of threads, which oneDNN reads. One core is one thread: more
 // would fight the other cores for the machine.
 
-#ifndef DRIVER_SOFT_THREADS_H_
-#define DRIVER_SOFT_THREADS_H_
+#ifndef DRIVER_SOFT_KERNELS_THREADS_H_
+#define DRIVER_SOFT_KERNELS_THREADS_H_
 
 namespace rknnd::soft {
 
@@ -24,4 +24,4 @@ class SingleThreaded {
 
 }  // namespace rknnd::soft
 
-#endif  // DRIVER_SOFT_THREADS_H_
+#endif  // DRIVER_SOFT_KERNELS_THREADS_H_

@@ -1,4 +1,4 @@
-#include "driver/soft/threads.h"
+#include "driver/soft/kernels/threads.h"
 
 // libgomp's, whichever compiler is used: oneDNN was built with it. <omp.h>
 // would be that of the compiler.
