@@ -176,7 +176,8 @@ void ModelRegistry::StartNextLoad(ModelEntry& entry) {
     if (!keep) return;
     absl::Status kept = load->KeepInCache(*cache);
     if (kept.ok()) return;
-    loop->Post([load, kept] {
+    // Moved: no status is held by two threads at once.
+    loop->Post([load, kept = std::move(kept)] {
       if (load->warn != nullptr) load->warn(kept);
     });
   });
