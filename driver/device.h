@@ -108,7 +108,7 @@ struct TensorBinding {
 };
 
 struct JobResult {
-  absl::Status status;  // OK carries no allocation
+  absl::Status status;                       // OK carries no allocation
   base::Nanoseconds started = 0, ended = 0;  // on the core, device's clock
 };
 
@@ -171,7 +171,8 @@ struct DeviceOptions {
 
 // The only place that names devices. kUnimplemented for a kind this build
 // lacks, naming it.
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceOptions& options);
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
+    const DeviceOptions& options);
 
 }  // namespace rknnd::driver
 

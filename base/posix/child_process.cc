@@ -31,9 +31,8 @@ bool WaitReadable(int fd, Nanoseconds deadline) {
   for (;;) {
     const Nanoseconds left = deadline - clock.Now();
     pollfd poll_fd = {fd, POLLIN, 0};
-    const int timeout = static_cast<int>(
-        std::clamp<Nanoseconds>((left + kMillisecond - 1) / kMillisecond, 0,
-                                3600 * 1000));
+    const int timeout = static_cast<int>(std::clamp<Nanoseconds>(
+        (left + kMillisecond - 1) / kMillisecond, 0, 3600 * 1000));
     const int ready = poll(&poll_fd, 1, timeout);
     if (ready > 0) return true;
     if (ready == 0 && left <= 0) return false;

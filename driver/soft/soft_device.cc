@@ -8,8 +8,8 @@
 #include "base/status/status.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
-#include "driver/soft/soft_model.h"
 #include "driver/soft/kernels/threads.h"
+#include "driver/soft/soft_model.h"
 
 namespace rknnd::soft {
 namespace {

@@ -72,7 +72,8 @@ static uint16_t float_to_half(float value) {
   return (uint16_t)(sign | kept);
 }
 
-/* ---- files ---------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------
+ */
 
 /* The `count` floats of a file of float32 or float16. */
 static float* read_tensor(const char* path, uint32_t count) {
@@ -100,7 +101,8 @@ static float* read_tensor(const char* path, uint32_t count) {
   return values;
 }
 
-/* ---- tensors -------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------
+ */
 
 static uint32_t bytes_of(uint32_t count, rknn_tensor_type type) {
   return count * (type == RKNN_TENSOR_FLOAT32 ? 4u : 2u);
@@ -165,7 +167,8 @@ static int compare(uint32_t index, const void* memory, rknn_tensor_type type,
   return error <= tolerance * largest;
 }
 
-/* ---- the two ways ---------------------------------------------------------- */
+/* ---- the two ways ----------------------------------------------------------
+ */
 
 struct model {
   rknn_context context;
@@ -212,8 +215,8 @@ static int run_copy(struct model* m) {
   for (i = 0; i < m->number.n_output; ++i) {
     uint32_t count = m->outputs[i].n_elems;
     if (outputs[i].size != bytes_of(count, m->type)) fail("size", (int)i);
-    good &= compare(i, outputs[i].buf, m->type, m->wanted[i], count,
-                    m->tolerance);
+    good &=
+        compare(i, outputs[i].buf, m->type, m->wanted[i], count, m->tolerance);
   }
   check(rknn_outputs_release(m->context, m->number.n_output, outputs),
         "rknn_outputs_release");
@@ -282,13 +285,13 @@ int main(int argc, char** argv) {
   int good, at = 5;
   uint32_t i;
   if (argc < 8) return 3;
-  m.type = strcmp(argv[3], "fp16") == 0 ? RKNN_TENSOR_FLOAT16
-                                        : RKNN_TENSOR_FLOAT32;
+  m.type =
+      strcmp(argv[3], "fp16") == 0 ? RKNN_TENSOR_FLOAT16 : RKNN_TENSOR_FLOAT32;
   m.tolerance = atof(argv[4]);
   check(rknn_init(&m.context, argv[1], 0, 0, NULL), "rknn_init");
-  check(rknn_query(m.context, RKNN_QUERY_IN_OUT_NUM, &m.number,
-                   sizeof m.number),
-        "rknn_query");
+  check(
+      rknn_query(m.context, RKNN_QUERY_IN_OUT_NUM, &m.number, sizeof m.number),
+      "rknn_query");
   if (m.number.n_input > MAX_TENSORS || m.number.n_output > MAX_TENSORS ||
       (uint32_t)argc != 6 + m.number.n_input + m.number.n_output) {
     return 3;

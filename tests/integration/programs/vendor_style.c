@@ -24,13 +24,13 @@ static int faults = 0;
     }                                                    \
   } while (0)
 
-#define MUST(call)                                          \
-  do {                                                      \
-    int must_code = (call);                                 \
-    if (must_code != RKNN_SUCC) {                           \
-      fprintf(stderr, "%s gives %d\n", #call, must_code);   \
-      exit(2);                                              \
-    }                                                       \
+#define MUST(call)                                        \
+  do {                                                    \
+    int must_code = (call);                               \
+    if (must_code != RKNN_SUCC) {                         \
+      fprintf(stderr, "%s gives %d\n", #call, must_code); \
+      exit(2);                                            \
+    }                                                     \
   } while (0)
 
 static rknn_tensor_attr attribute(rknn_context context, rknn_query_cmd what,
@@ -75,8 +75,7 @@ static void check_output(rknn_context context) {
   EXPECT(out.fmt == RKNN_TENSOR_NCHW);
   EXPECT(out.type == RKNN_TENSOR_FLOAT16);
   EXPECT(out.w_stride == 0);
-  EXPECT(out.n_elems ==
-         out.dims[0] * out.dims[1] * out.dims[2] * out.dims[3]);
+  EXPECT(out.n_elems == out.dims[0] * out.dims[1] * out.dims[2] * out.dims[3]);
   EXPECT(out.size == out.n_elems * 2);
   EXPECT(out.size_with_stride >= out.size);
   /* Channels in blocks of eight halves on an RK3588. */
