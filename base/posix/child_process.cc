@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,19 +26,28 @@ constexpr Nanoseconds kGrace = 10 * kSecond;
 // How long a server that is not there yet is left alone between two looks.
 constexpr Nanoseconds kLookInterval = 5 * kMillisecond;
 
-// Waits for `fd` until `deadline`; false when the time is over.
-bool WaitReadable(int fd, Nanoseconds deadline) {
+enum class Waited { kReadable, kTimedOut, kInterrupted };
+
+// Waits for `fd` until `deadline`, or until `interrupt_fd` (-1: none) can be
+// read.
+Waited WaitReadable(int fd, int interrupt_fd, Nanoseconds deadline) {
   const MonotonicClock clock;
   for (;;) {
     const Nanoseconds left = deadline - clock.Now();
-    pollfd poll_fd = {fd, POLLIN, 0};
+    pollfd fds[2] = {{fd, POLLIN, 0}, {interrupt_fd, POLLIN, 0}};
     const int timeout = static_cast<int>(std::clamp<Nanoseconds>(
         (left + kMillisecond - 1) / kMillisecond, 0, 3600 * 1000));
-    const int ready = poll(&poll_fd, 1, timeout);
-    if (ready > 0) return true;
-    if (ready == 0 && left <= 0) return false;
-    if (ready < 0 && errno != EINTR) return false;
+    const int ready = poll(fds, 2, timeout);
+    if (ready > 0) {
+      return fds[1].revents != 0 ? Waited::kInterrupted : Waited::kReadable;
+    }
+    if (ready == 0 && left <= 0) return Waited::kTimedOut;
+    if (ready < 0 && errno != EINTR) return Waited::kTimedOut;
   }
+}
+
+Error Interrupted() {
+  return {Code::kCancelled, "a signal asked this program to end"};
 }
 
 std::vector<std::string> Environment(const ChildProcess::Options& options) {
@@ -66,8 +76,13 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 // After fork: only what a child of a program with threads may call.
 [[noreturn]] void Become(char* const* argv, char* const* environment,
-                         const ChildProcess::Options& options, int in,
-                         int out) {
+                         const ChildProcess::Options& options, pid_t parent,
+                         int in, int out) {
+  if (options.dies_with_parent) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    // It may have ended before the call.
+    if (getppid() != parent) _exit(127);
+  }
   if (options.cpu >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -104,16 +119,19 @@ Expected<ChildProcess> ChildProcess::Start(const Options& options) {
   std::vector<std::string> environment = Environment(options);
   const std::vector<char*> argv = Pointers(arguments);
   const std::vector<char*> envp = Pointers(environment);
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return ErrnoError(errno, "fork");
   if (pid == 0) {
-    Become(argv.data(), envp.data(), options, child_in.get(), child_out.get());
+    Become(argv.data(), envp.data(), options, parent, child_in.get(),
+           child_out.get());
   }
   ChildProcess child;
   child.pid_ = pid;
   child.pid_fd_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   child.to_ = std::move(to);
   child.from_ = std::move(from);
+  child.interrupt_fd_ = options.interrupt_fd;
   return child;
 }
 
@@ -122,7 +140,9 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
       pid_fd_(std::move(other.pid_fd_)),
       to_(std::move(other.to_)),
       from_(std::move(other.from_)),
-      unread_(std::move(other.unread_)) {}
+      interrupt_fd_(other.interrupt_fd_),
+      unread_(std::exchange(other.unread_, "")),
+      searched_(std::exchange(other.searched_, 0)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   if (this != &other) {
@@ -131,7 +151,9 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
     pid_fd_ = std::move(other.pid_fd_);
     to_ = std::move(other.to_);
     from_ = std::move(other.from_);
-    unread_ = std::move(other.unread_);
+    interrupt_fd_ = other.interrupt_fd_;
+    unread_ = std::exchange(other.unread_, "");
+    searched_ = std::exchange(other.searched_, 0);
   }
   return *this;
 }
@@ -141,9 +163,9 @@ ChildProcess::~ChildProcess() { Reap(); }
 void ChildProcess::Reap() {
   if (pid_ <= 0) return;
   Signal(SIGTERM);
-  if (Wait(kGrace).ok()) return;
+  if (Wait(kGrace, -1).ok()) return;
   Signal(SIGKILL);
-  (void)Wait(kGrace).ok();
+  (void)Wait(kGrace, -1).ok();
 }
 
 void ChildProcess::Signal(int signal) const {
@@ -151,13 +173,22 @@ void ChildProcess::Signal(int signal) const {
 }
 
 Expected<int> ChildProcess::Wait(Nanoseconds timeout) {
+  return Wait(timeout, interrupt_fd_);
+}
+
+Expected<int> ChildProcess::Wait(Nanoseconds timeout, int interrupt_fd) {
   if (pid_ <= 0) {
     return Error{Code::kFailedPrecondition, "wait: no process is running"};
   }
   const MonotonicClock clock;
-  if (!WaitReadable(pid_fd_.get(), clock.Now() + timeout)) {
-    return Error{Code::kDeadlineExceeded,
-                 "process " + std::to_string(pid_) + " goes on running"};
+  switch (WaitReadable(pid_fd_.get(), interrupt_fd, clock.Now() + timeout)) {
+    case Waited::kReadable:
+      break;
+    case Waited::kTimedOut:
+      return Error{Code::kDeadlineExceeded,
+                   "process " + std::to_string(pid_) + " goes on running"};
+    case Waited::kInterrupted:
+      return Interrupted();
   }
   int status = 0;
   waitpid(pid_, &status, 0);
@@ -167,9 +198,14 @@ Expected<int> ChildProcess::Wait(Nanoseconds timeout) {
 
 // Adds to unread_ what comes next; false at the end of the output.
 Expected<bool> ChildProcess::ReadSome(Nanoseconds deadline) {
-  if (!WaitReadable(from_.get(), deadline)) {
-    return Error{Code::kDeadlineExceeded,
-                 "process " + std::to_string(pid_) + " says nothing"};
+  switch (WaitReadable(from_.get(), interrupt_fd_, deadline)) {
+    case Waited::kReadable:
+      break;
+    case Waited::kTimedOut:
+      return Error{Code::kDeadlineExceeded,
+                   "process " + std::to_string(pid_) + " says nothing"};
+    case Waited::kInterrupted:
+      return Interrupted();
   }
   char buffer[4096];
   const ssize_t count = read(from_.get(), buffer, sizeof buffer);
@@ -182,11 +218,14 @@ Expected<std::string> ChildProcess::ReadLine(Nanoseconds timeout) {
   const MonotonicClock clock;
   const Nanoseconds deadline = clock.Now() + timeout;
   for (;;) {
-    if (const size_t end = unread_.find('\n'); end != std::string::npos) {
+    if (const size_t end = unread_.find('\n', searched_);
+        end != std::string::npos) {
       std::string line = unread_.substr(0, end);
       unread_.erase(0, end + 1);
+      searched_ = 0;
       return line;
     }
+    searched_ = unread_.size();
     auto more = ReadSome(deadline);
     if (!more) return std::move(more).error();
     if (!*more) {
@@ -202,7 +241,10 @@ Expected<std::string> ChildProcess::ReadAll(Nanoseconds timeout) {
   for (;;) {
     auto more = ReadSome(deadline);
     if (!more) return std::move(more).error();
-    if (!*more) return std::exchange(unread_, "");
+    if (!*more) {
+      searched_ = 0;
+      return std::exchange(unread_, "");
+    }
   }
 }
 
@@ -255,7 +297,10 @@ bool WaitForServer(const std::string& path, ChildProcess& process,
   while (clock.Now() < deadline) {
     if (ConnectUnix(path).ok()) return true;
     // Also the pause between two looks.
-    if (process.Wait(kLookInterval).ok()) return false;
+    const Expected<int> ended = process.Wait(kLookInterval);
+    if (ended.ok() || ended.error().code != Code::kDeadlineExceeded) {
+      return false;
+    }
   }
   return false;
 }

@@ -29,6 +29,12 @@ class ChildProcess {
     int cpu = -1;  // the only one it may use, or any
     // Stderr goes to this file instead of ours.
     std::string error_file;
+    // It gets SIGTERM when the thread that started it ends, however that ends:
+    // also by a signal that runs no destructor.
+    bool dies_with_parent = false;
+    // Waits for it end with kCancelled as soon as this can be read (that of
+    // base::Interrupts). Its destructor waits all the same. Borrowed.
+    int interrupt_fd = -1;
   };
 
   static Expected<ChildProcess> Start(const Options& options);
@@ -58,11 +64,14 @@ class ChildProcess {
 
  private:
   Expected<bool> ReadSome(Nanoseconds deadline);
+  Expected<int> Wait(Nanoseconds timeout, int interrupt_fd);
   void Reap();
 
   pid_t pid_ = -1;
   UniqueFd pid_fd_, to_, from_;
+  int interrupt_fd_ = -1;
   std::string unread_;
+  size_t searched_ = 0;  // bytes of unread_ without a newline
 };
 
 // The folder the running program lies in: its siblings are beside it.
@@ -89,7 +98,7 @@ class TemporaryFolder {
 };
 
 // Waits until a SOCK_SEQPACKET server answers at `path`; false when `process`
-// ends, or the time, before that.
+// ends, the time does, or an interrupt comes before that.
 bool WaitForServer(const std::string& path, ChildProcess& process,
                    Nanoseconds timeout);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace rknnd::soft {
@@ -19,6 +20,11 @@ struct SocProfile {
 
 // Case does not matter. NOT_FOUND listing the known ones.
 absl::StatusOr<SocProfile> FindSoc(const std::string& name);
+
+// That a model made for `target` ("" is any) runs on this SoC: it, or one with
+// the same NPU. FAILED_PRECONDITION in the words users look for.
+absl::Status CheckTarget(const std::string& target, const SocProfile& soc,
+                         const std::string& model);
 
 }  // namespace rknnd::soft
 

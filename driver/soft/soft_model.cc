@@ -32,10 +32,12 @@ absl::StatusOr<std::unique_ptr<SoftModel>> SoftModel::Compile(
   RKNND_ASSIGN_OR_RETURN(Graph graph, ImportOnnx(bytes, name));
   RKNND_ASSIGN_OR_RETURN(ModelOptions read,
                          ReadOptions(graph.metadata, options, name));
+  RKNND_RETURN_IF_ERROR(CheckTarget(read.target_platform, soc, name));
   if (absl::Status status = RunPasses(graph, OperatorTable::Get());
       !status.ok()) {
     return base::Annotate(status, what);
   }
+  RKNND_RETURN_IF_ERROR(ApplyOptions(read, graph, name));
   std::unique_ptr<SoftModel> model(new SoftModel);
   model->weights_ = ModelWeights(ExpectedWeights(graph));
   absl::StatusOr<Plan> plan = MakePlan(

@@ -1,9 +1,12 @@
 #include "driver/soft/graph/fold.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +60,26 @@ bool IsHeavy(const Node& node) {
   return false;
 }
 
+// What the products of a heavy node cost at most, one element of a simple node
+// being 1. `elements`: of its tensors.
+uint64_t ProductsCost(const Node& node, std::vector<uint64_t> elements) {
+  std::sort(elements.begin(), elements.end(), std::greater<>());
+  elements.resize(3, 1);
+  const auto largest = static_cast<double>(elements[0]);
+  // Convolutions: every element of the one with every element of the other, by
+  // oneDNN's reference where the kernel is odd. Products of (m, k) and (k, n):
+  // m k n is the root of the three sizes' product.
+  constexpr double kSlow = 64, kQuick = 8;
+  const bool of_matrices = node.type.find("Conv") == std::string::npos &&
+                           node.type.find("Einsum") == std::string::npos;
+  const double cost =
+      of_matrices
+          ? kQuick * std::sqrt(largest * static_cast<double>(elements[1]) *
+                               static_cast<double>(elements[2]))
+          : kSlow * largest * largest;
+  return static_cast<uint64_t>(std::min(cost, 1e18));
+}
+
 TensorSpec SpecOf(const Value& value) {
   return {value.type, *value.shape, Placement{}};
 }
@@ -83,24 +106,21 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
         value.constant->data.empty() ? kNothing : value.constant->data.data());
   }
   uint64_t size = 0;
+  std::vector<uint64_t> elements;
   for (ValueId id : node.outputs) {
     outputs.push_back(id == kNoValue ? TensorSpec{} : SpecOf(graph.value(id)));
     if (id != kNoValue) size += outputs.back().bytes();
     if (size > kMaxOutput) return false;
+    elements.push_back(static_cast<uint64_t>(outputs.back().elements()));
   }
   if (total_ + size > kMaxTotal) return false;
-  uint64_t largest = size;
-  uint64_t work = size;
   for (const TensorSpec& input : inputs) {
-    largest = std::max(largest, input.bytes());
-    work += input.bytes();
+    elements.push_back(static_cast<uint64_t>(input.elements()));
   }
+  uint64_t work = std::accumulate(elements.begin(), elements.end(), uint64_t{});
   if (IsHeavy(node)) {
-    if (largest > kMaxHeavy || node.type.find("Pool") != std::string::npos) {
-      return false;
-    }
-    // At most every element of the one with every element of the other.
-    work += largest / sizeof(float) * (largest / sizeof(float));
+    if (node.type.find("Pool") != std::string::npos) return false;
+    work += ProductsCost(node, std::move(elements));
   }
   if (work > kMaxWork - work_) return false;
   work_ += work;

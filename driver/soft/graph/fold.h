@@ -11,6 +11,7 @@
 
 namespace rknnd::soft {
 
+// One for each model: it keeps account of what folding costs.
 // Thread: the loading thread.
 class Folder {
  public:
@@ -23,12 +24,11 @@ class Folder {
   // time at run, not memory. The tables that detectors fold have a MiB or so.
   static constexpr uint64_t kMaxOutput = uint64_t{64} << 20;
   static constexpr uint64_t kMaxTotal = uint64_t{256} << 20;
-  // Of any one tensor of a product or a convolution.
-  static constexpr uint64_t kMaxHeavy = uint64_t{64} << 10;
-  // Bytes read and written and products computed, over all nodes: seconds on
-  // the one thread that loads everybody's models. A few thousand sums of one
-  // large constant would keep it for minutes.
-  static constexpr uint64_t kMaxWork = uint64_t{4} << 30;
+  // Elements read and written and products computed, over all nodes: about a
+  // second of the one thread that loads everybody's models. A few thousand sums
+  // of one large constant would keep it for minutes. The weights of large
+  // networks, dequantised, fit in.
+  static constexpr uint64_t kMaxWork = uint64_t{192} << 20;
 
   uint64_t total_ = 0;
   uint64_t work_ = 0;

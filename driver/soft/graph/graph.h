@@ -111,6 +111,13 @@ struct Node {
   std::string layer_type;
 };
 
+// One scale and zero point for a whole 8-bit tensor:
+// real = scale * (q - zero).
+struct Quantization {
+  float scale = 1.0F;
+  int32_t zero = 0;
+};
+
 struct GraphPort {
   // The port's own name: passes may let an output read another value.
   std::string name;
@@ -118,6 +125,12 @@ struct GraphPort {
   // As the file declares it: FLOAT16 of a half-precision model is float32
   // inside and this outside. ONNX's TensorProto.DataType number.
   int32_t onnx_type = 0;
+  // The value is 8-bit and stands for the real numbers the file declares.
+  std::optional<Quantization> quantization = {};
+  // Of an image input, for each channel or empty: the application gives x, the
+  // network takes (x - mean) / deviation.
+  std::vector<float> mean = {}, deviation = {};
+  bool channels_last = false;  // of `mean`: the last axis, not axis 1
 };
 
 struct Graph {

@@ -9,6 +9,7 @@
 #include "base/status/status.h"
 #include "driver/soft/graph/fold.h"
 #include "driver/soft/graph/passes.h"
+#include "driver/soft/graph/quantized.h"
 #include "driver/soft/graph/uses.h"
 
 namespace rknnd::soft {
@@ -61,13 +62,6 @@ absl::StatusOr<bool> FoldShape(Graph& graph, const Node& node) {
   return true;
 }
 
-bool InputsHaveShapes(const Graph& graph, const Node& node) {
-  for (ValueId id : node.inputs) {
-    if (id != kNoValue && !graph.value(id).shape.has_value()) return false;
-  }
-  return true;
-}
-
 absl::Status TakeShapes(Graph& graph, const Node& node,
                         std::vector<InferredOutput> inferred) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -92,10 +86,33 @@ absl::Status TakeShapes(Graph& graph, const Node& node,
   return absl::OkStatus();
 }
 
+// Values whose readers may become integer layers, or move the bytes, if these
+// keep their scale. Other readers want the numbers.
+std::vector<bool> ReadAsBytes(const Graph& graph) {
+  std::vector<bool> read(graph.values.size(), false);
+  for (const Node& node : graph.nodes) {
+    size_t count = MovedInputs(graph, node);
+    for (const char* type : {"Conv", "Gemm", "MatMul", "Add", "Mul"}) {
+      if (IsStandard(node, type)) count = node.inputs.size();
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (node.inputs[i] != kNoValue) {
+        read[static_cast<size_t>(node.inputs[i])] = true;
+      }
+    }
+  }
+  for (const GraphPort& port : graph.outputs) {
+    read[static_cast<size_t>(port.value)] = true;
+  }
+  return read;
+}
+
 }  // namespace
 
-absl::Status InferAndFold(Graph& graph, const OperatorTable& operators) {
-  Folder folder;
+absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
+                          Folder& folder, bool keep_dequantize) {
+  const std::vector<bool> as_bytes =
+      keep_dequantize ? ReadAsBytes(graph) : std::vector<bool>();
   std::vector<bool> folded(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -108,7 +125,7 @@ absl::Status InferAndFold(Graph& graph, const OperatorTable& operators) {
       return absl::UnimplementedError(
           absl::StrCat(Named(node), " is not supported by the software NPU"));
     }
-    if (!InputsHaveShapes(graph, node)) continue;
+    if (!HaveShapes(graph, node.inputs)) continue;
     RKNND_ASSIGN_OR_RETURN(folded[n], FoldShape(graph, node));
     if (folded[n]) continue;
     absl::StatusOr<std::vector<InferredOutput>> inferred =
@@ -118,6 +135,12 @@ absl::Status InferAndFold(Graph& graph, const OperatorTable& operators) {
       return inferred.status();
     }
     RKNND_RETURN_IF_ERROR(TakeShapes(graph, node, *std::move(inferred)));
+    // What else is read may be a parameter: the scales of a Resize.
+    if (keep_dequantize && IsDequantize(node) &&
+        (as_bytes[static_cast<size_t>(node.outputs[0])] ||
+         graph.value(node.outputs[0]).shape->size() > 1)) {
+      continue;
+    }
     RKNND_ASSIGN_OR_RETURN(folded[n], folder.Fold(graph, node, *op));
   }
   RemoveNodes(graph, folded);

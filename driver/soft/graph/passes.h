@@ -8,6 +8,7 @@
 #define DRIVER_SOFT_GRAPH_PASSES_H_
 
 #include "absl/status/status.h"
+#include "driver/soft/graph/fold.h"
 #include "driver/soft/graph/graph.h"
 #include "driver/soft/kernels/operator.h"
 
@@ -27,7 +28,23 @@ void RemoveIdentities(Graph& graph);
 // nodes whose answer is known now by constants. UNIMPLEMENTED for a standard
 // operator without a kernel; behind an operator of a foreign domain shapes stay
 // what the file declares.
-absl::Status InferAndFold(Graph& graph, const OperatorTable& operators);
+// `folder`: what all rounds of one model may cost.
+// `keep_dequantize`: weights stay 8-bit numbers with a scale, as long as passes
+// look for integer layers.
+absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
+                          Folder& folder, bool keep_dequantize = false);
+
+// Quantised networks written as Dequantize -> float operator -> Quantize.
+// First, what only moves numbers about moves the 8-bit ones.
+void MoveQuantization(Graph& graph);
+// Then Conv, Add, MatMul... between the two become one operator on integers,
+// and functions of one number become tables. What cannot stays as it is.
+void MakeIntegerLayers(Graph& graph, const OperatorTable& operators);
+// Inputs that are only quantised, and outputs that come from dequantising: the
+// port itself is 8-bit.
+void QuantizePorts(Graph& graph);
+// Reshape, Transpose, Reshape that deal channels out like cards.
+void FindShuffles(Graph& graph);
 
 // Conv followed by BatchNormalization: scale and shift go into the weights.
 absl::Status FoldBatchNorm(Graph& graph);

@@ -2,13 +2,18 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <exception>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/status/status.h"
 
 namespace rknnd::soft {
 namespace {
@@ -25,6 +30,10 @@ constexpr size_t kMaxMetadata = size_t{64} << 10;
 
 // YAML's references make a short text a long walk, or an endless one.
 constexpr int kMaxVisits = 10000;
+
+// More than images have.
+constexpr size_t kMaxChannels = 4096;
+constexpr size_t kMaxInputs = 64;
 
 using Yaml = std::map<std::string, YAML::Node>;
 
@@ -84,6 +93,64 @@ bool IsOff(const YAML::Node& node) {
   return node.size() == 0;
 }
 
+absl::Status Misfit(const std::string& model, const std::string& name,
+                    const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model '", model, "': option '", name, "' ", what,
+      ": give a list for each input, with a number for each channel"));
+}
+
+absl::StatusOr<std::vector<float>> Numbers(const YAML::Node& node,
+                                           const std::string& model,
+                                           const std::string& name,
+                                           int& visits) {
+  std::vector<float> numbers;
+  if (node.IsNull()) return numbers;
+  if (!node.IsSequence()) return Misfit(model, name, "is not a list of lists");
+  for (const auto& item : node) {
+    Visit(visits);
+    float value = 0.0F;
+    if (!item.IsScalar() || !absl::SimpleAtof(item.Scalar(), &value) ||
+        !std::isfinite(value)) {
+      return Misfit(model, name, "holds something that is no number");
+    }
+    if (numbers.size() == kMaxChannels) {
+      return Misfit(model, name,
+                    absl::StrCat("has more than ", kMaxChannels,
+                                 " numbers for one input"));
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+// A list of lists, or of a network with one input the list itself.
+absl::StatusOr<std::vector<std::vector<float>>> Lists(const YAML::Node& node,
+                                                      const std::string& model,
+                                                      const std::string& name,
+                                                      int& visits) {
+  std::vector<std::vector<float>> lists;
+  if (IsOff(node)) return lists;
+  if (!node.IsSequence()) return Misfit(model, name, "is not a list");
+  if (node[0].IsScalar() && !node[0].IsNull()) {
+    RKNND_ASSIGN_OR_RETURN(std::vector<float> list,
+                           Numbers(node, model, name, visits));
+    lists.push_back(std::move(list));
+    return lists;
+  }
+  for (const auto& item : node) {
+    Visit(visits);
+    if (lists.size() == kMaxInputs) {
+      return Misfit(model, name,
+                    absl::StrCat("has more than ", kMaxInputs, " lists"));
+    }
+    RKNND_ASSIGN_OR_RETURN(std::vector<float> list,
+                           Numbers(item, model, name, visits));
+    lists.push_back(std::move(list));
+  }
+  return lists;
+}
+
 absl::Status Unsupported(const std::string& model, const std::string& name) {
   return absl::UnimplementedError(absl::StrCat(
       "model '", model, "': option '", name,
@@ -108,9 +175,11 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
     } else if (name == "target_platform") {
       if (node.IsScalar()) options.target_platform = node.Scalar();
     } else if (name == "mean_values") {
-      if (!AllEqual(node, 0.0, visits)) return Unsupported(model, name);
+      RKNND_ASSIGN_OR_RETURN(options.mean_values,
+                             Lists(node, model, name, visits));
     } else if (name == "std_values") {
-      if (!AllEqual(node, 1.0, visits)) return Unsupported(model, name);
+      RKNND_ASSIGN_OR_RETURN(options.std_values,
+                             Lists(node, model, name, visits));
     } else if (name == "rknn_batch_size") {
       if (!IsOff(node) && !AllEqual(node, 1.0, visits)) {
         return Unsupported(model, name);
@@ -120,6 +189,31 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
     }
   }
   return options;
+}
+
+// A network written for NHWC: nothing but a Transpose to NCHW reads the input.
+bool HasChannelsLast(const Graph& graph, const GraphPort& port) {
+  size_t turns = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.epilogue.add == port.value) return false;
+    const auto reads =
+        std::count(node.inputs.begin(), node.inputs.end(), port.value);
+    if (reads == 0) continue;
+    const auto perm = node.attributes.find("perm");
+    const auto* axes = perm == node.attributes.end()
+                           ? nullptr
+                           : std::get_if<std::vector<int64_t>>(&perm->second);
+    if (!node.domain.empty() || node.type != "Transpose" || axes == nullptr ||
+        *axes != std::vector<int64_t>{0, 3, 1, 2}) {
+      return false;
+    }
+    ++turns;
+  }
+  const auto is_it = [&port](const GraphPort& output) {
+    return output.value == port.value;
+  };
+  return turns == 1 &&
+         std::none_of(graph.outputs.begin(), graph.outputs.end(), is_it);
 }
 
 }  // namespace
@@ -166,6 +260,60 @@ absl::StatusOr<ModelOptions> ReadOptions(
         absl::StrCat("options of model '", model, "' in '", source,
                      "' cannot be read: ", error.what()));
   }
+}
+
+absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
+                          const std::string& model) {
+  for (const auto& [name, lists] :
+       {std::pair("mean_values", &options.mean_values),
+        std::pair("std_values", &options.std_values)}) {
+    if (lists->size() > graph.inputs.size()) {
+      return Misfit(model, name,
+                    absl::StrCat("has ", lists->size(), " lists, the model ",
+                                 graph.inputs.size(), " inputs"));
+    }
+    for (size_t i = 0; i < lists->size(); ++i) {
+      const std::vector<float>& list = (*lists)[i];
+      if (list.empty()) continue;
+      GraphPort& port = graph.inputs[i];
+      const Value& value = graph.value(port.value);
+      if (value.type != DataType::kFloat32 && !port.quantization.has_value()) {
+        return Misfit(model, name,
+                      absl::StrCat("is for input '", port.name,
+                                   "', which holds integers"));
+      }
+      const Shape& shape = *value.shape;
+      const bool is_mean = lists == &options.mean_values;
+      const float neutral = is_mean ? 0.0F : 1.0F;
+      if (shape.size() != 4 && std::count(list.begin(), list.end(), neutral) ==
+                                   static_cast<std::ptrdiff_t>(list.size())) {
+        continue;  // no image, and nothing to do
+      }
+      port.channels_last = shape.size() == 4 && HasChannelsLast(graph, port);
+      const int64_t channels = shape.size() != 4    ? 0
+                               : port.channels_last ? shape[3]
+                                                    : shape[1];
+      if (shape.size() != 4 ||
+          (static_cast<int64_t>(list.size()) != channels && list.size() != 1)) {
+        return Misfit(
+            model, name,
+            absl::StrCat("has ", list.size(), " numbers for input '", port.name,
+                         "' of shape ", ShapeText(shape),
+                         port.channels_last ? "" : " (NCHW inputs only)"));
+      }
+      const auto count = static_cast<size_t>(channels);
+      port.mean.resize(count, 0.0F);
+      port.deviation.resize(count, 1.0F);
+      for (size_t c = 0; c < count; ++c) {
+        const float number = list[list.size() == 1 ? 0 : c];
+        if (!is_mean && number == 0.0F) {
+          return Misfit(model, name, "divides by 0");
+        }
+        (is_mean ? port.mean : port.deviation)[c] = number;
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rknnd::soft

@@ -7,14 +7,20 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "driver/soft/graph/graph.h"
 
 namespace rknnd::soft {
 
 struct ModelOptions {
   std::string custom_string;
   std::string target_platform;
+  // One list for each input, one number for each of its channels; a list of an
+  // input may be empty. Inputs past the last have none.
+  std::vector<std::vector<float>> mean_values, std_values;
 };
 
 // `metadata` wins over `yaml`. An option that would change the answers and is
@@ -22,6 +28,11 @@ struct ModelOptions {
 absl::StatusOr<ModelOptions> ReadOptions(
     const std::map<std::string, std::string>& metadata, const std::string& yaml,
     const std::string& model);
+
+// Hands means and deviations to the inputs they are for. INVALID_ARGUMENT
+// where their numbers do not fit.
+absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
+                          const std::string& model);
 
 }  // namespace rknnd::soft
 

@@ -20,6 +20,7 @@ FloatLoop LoopOf(Activation activation);
 
 // The same functions where there is no Activation for them.
 FloatLoop ExpLoop();
+FloatLoop ErfLoop();
 
 // Whether 0 becomes 0, so that the padding of a blocked tensor stays as it is.
 bool KeepsZero(Activation activation, float alpha, float beta);

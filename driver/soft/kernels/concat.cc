@@ -26,6 +26,11 @@ Pieces Cut(std::span<const TensorSpec> parts, size_t axis) {
   Pieces pieces;
   for (const TensorSpec& part : parts) {
     const Shape shape = PhysicalShape(part);
+    // With the channels last, they are the last axis. Floats in blocks are cut
+    // between these, also where a piece is one block.
+    if (axis == 1 && SizeOf(part.type) == 1 && part.channels_last()) {
+      axis = part.shape.size();
+    }
     pieces.rows = ProductOf(shape, 0, axis);
     pieces.bytes.push_back(
         static_cast<size_t>(ProductOf(shape, axis, shape.size())) *
@@ -76,6 +81,15 @@ bool MayBlockConcat(const NodeView& node, size_t, int block) {
   if (*axis != 1) return true;
   for (size_t i = 0; i + 1 < node.input_count(); ++i) {
     if (node.shape(i)[1] % block != 0) return false;
+  }
+  return true;
+}
+
+// 8-bit pieces in any axis. A piece of one channel looks the same either way.
+bool MayLieLast(const NodeView& node, size_t) {
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    if (SizeOf(node.type(i)) != 1 || node.shape(i).size() < 3) return false;
+    if (node.shape(i)[1] < 2) return false;
   }
   return true;
 }
@@ -140,6 +154,22 @@ Inference InferSplit(const NodeView& node) {
   return Infer(node, std::move(outputs));
 }
 
+// All pieces are placed alike: only equal ones can have their channels last.
+bool MaySplitLast(const NodeView& node, size_t i) {
+  if ((i != 0 && i < node.input_count()) || SizeOf(node.type(0)) != 1) {
+    return false;
+  }
+  const Inference pieces = InferSplit(node);
+  if (!pieces.ok()) return false;
+  for (const InferredOutput& piece : *pieces) {
+    if (piece.shape != pieces->front().shape || piece.shape.size() < 3 ||
+        piece.shape[1] < 2) {
+      return false;
+    }
+  }
+  return true;
+}
+
 MadeKernel MakeSplit(const KernelRequest& request) {
   const NodeView& node = request.node;
   RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 0),
@@ -168,8 +198,13 @@ void RegisterConcat(OperatorTable& table) {
              .placement = PlacementRule::kElementwise,
              .infer = InferConcat,
              .make = MakeConcat,
-             .may_block = MayBlockConcat});
-  table.Add({.type = "Split", .infer = InferSplit, .make = MakeSplit});
+             .may_block = MayBlockConcat,
+             .may_channels_last = MayLieLast});
+  table.Add({.type = "Split",
+             .placement = PlacementRule::kElementwise,
+             .infer = InferSplit,
+             .make = MakeSplit,
+             .may_channels_last = MaySplitLast});
 }
 
 }  // namespace rknnd::soft

@@ -19,10 +19,9 @@ MadeKernel Writes(const KernelRequest& request, const void* data, size_t size) {
     return request.node.Error("its output has another size than its shape");
   }
   if (size == 0) return MakeKernel([](Inputs, Outputs, std::byte*) {});
-  RKNND_ASSIGN_OR_RETURN(const std::byte* const kept,
-                         request.weights.Store(size, [&](std::byte* room) {
-                           std::memcpy(room, data, size);
-                         }));
+  RKNND_ASSIGN_OR_RETURN(
+      const std::byte* const kept,
+      request.weights.StoreCopy({static_cast<const std::byte*>(data), size}));
   return MakeKernel([kept, size](Inputs, Outputs outputs, std::byte*) {
     std::memcpy(outputs[0], kept, size);
   });

@@ -182,9 +182,7 @@ absl::Status Convolution::Pack(const KernelRequest& request,
   const Constant* bias = has_bias_ ? request.node.constant(2) : nullptr;
   if (bias != nullptr) {
     RKNND_ASSIGN_OR_RETURN(
-        bias_, request.weights.Store(bias->data.size(), [&](std::byte* room) {
-          std::memcpy(room, bias->data.data(), bias->data.size());
-        }));
+        bias_, request.weights.StoreCopy(std::as_bytes(std::span(bias->data))));
   }
   return absl::OkStatus();
 }

@@ -156,6 +156,7 @@ TEST(ActivationTest, VectorisedFunctionsAreExact) {
     }
   };
   check(ExpLoop(), [](double v) { return std::exp(v); });
+  check(ErfLoop(), [](double v) { return std::erf(v); });
   check(LoopOf(Activation::kTanh), [](double v) { return std::tanh(v); });
   // Far below zero the sigmoid is as small as a float gets.
   for (float& v : x) v = std::fmax(v, -80.0F);
@@ -173,6 +174,23 @@ TEST(ActivationTest, NotANumberStaysOne) {
     LoopOf(activation)(&x, &y, 1, 0.0F, 0.0F);
     EXPECT_TRUE(std::isnan(y)) << static_cast<int>(activation);
   }
+}
+
+// A piece of exactly one block looks as if it had its channels last.
+TEST(ConcatTest, PiecesOfWholeBlocksLieSideBySide) {
+  const auto make = [] {
+    return OneNode("Concat")
+        .Values({2, 16, 3, 2}, Noise(2 * 16 * 6))
+        .Values({2, 32, 3, 2}, Noise(2 * 32 * 6, 5))
+        .With("axis", int64_t{1});
+  };
+  OneNode node = make();
+
+  const auto blocked = node.Run(16);
+
+  ASSERT_TRUE(blocked.ok()) << blocked.status();
+  EXPECT_TRUE(node.was_blocked());
+  EXPECT_EQ(*blocked, *make().Run(1));
 }
 
 }  // namespace

@@ -285,7 +285,10 @@ void RegisterUnary(OperatorTable& table) {
       {"Reciprocal", MakeMath<Reciprocal>},
       {"Log", MakeMath<std::log>},
       {"Sqrt", MakeMath<std::sqrt>},
-      {"Erf", MakeMath<std::erf>},
+      {"Erf",
+       [](const KernelRequest& r) {
+         return MakeLoop(r, ErfLoop(), 0.0F, 0.0F, /*keeps_zero=*/true);
+       }},
       {"Floor", MakeMath<std::floor>},
       {"Ceil", MakeMath<std::ceil>},
       {"Round", MakeMath<std::nearbyint>},

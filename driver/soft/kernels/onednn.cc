@@ -26,10 +26,46 @@ dnnl::memory::desc DescribeDense(std::span<const int64_t> dims) {
   return {sizes, dnnl::memory::data_type::f32, strides};
 }
 
+namespace {
+
+dnnl::memory::data_type TypeOf(DataType type) {
+  using Type = dnnl::memory::data_type;
+  switch (type) {
+    case DataType::kInt8:
+      return Type::s8;
+    case DataType::kUint8:
+      return Type::u8;
+    case DataType::kInt32:
+      return Type::s32;
+    default:
+      return Type::f32;
+  }
+}
+
+// Dense or with the channels last.
+dnnl::memory::desc DescribePlain(const TensorSpec& spec) {
+  dnnl::memory::dims sizes(spec.shape.begin(), spec.shape.end());
+  if (sizes.empty()) sizes.push_back(1);
+  dnnl::memory::dims strides(sizes.size(), 1);
+  const bool last = spec.channels_last();
+  int64_t step = last ? sizes[1] : 1;
+  for (size_t d = sizes.size(); d > 0; --d) {
+    if (last && d - 1 == 1) continue;
+    strides[d - 1] = step;
+    step *= sizes[d - 1];
+  }
+  return {sizes, TypeOf(spec.type), strides};
+}
+
+}  // namespace
+
 dnnl::memory::desc Describe(const TensorSpec& spec) {
   using Tag = dnnl::memory::format_tag;
-  if (spec.placement.block == 1) return DescribeDense(spec.shape);
-  const bool wide = spec.placement.block == 16;
+  const int block = spec.placement.block;
+  if (spec.type != DataType::kFloat32 || (block != 8 && block != 16)) {
+    return DescribePlain(spec);
+  }
+  const bool wide = block == 16;
   Tag tag = Tag::undef;
   switch (spec.shape.size()) {
     case 3:

@@ -28,7 +28,7 @@ namespace rknnd::soft {
 
 const dnnl::engine& CpuEngine();
 
-// float32 only.
+// Any type oneDNN knows: float32, int32 and the 8-bit ones.
 dnnl::memory::desc Describe(const TensorSpec& spec);
 // Dense, for tensors that are not the graph's.
 dnnl::memory::desc DescribeDense(std::span<const int64_t> dims);

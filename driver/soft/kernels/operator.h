@@ -10,6 +10,7 @@
 #ifndef DRIVER_SOFT_KERNELS_OPERATOR_H_
 #define DRIVER_SOFT_KERNELS_OPERATOR_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,7 +29,8 @@ namespace rknnd::soft {
 
 // How a tensor lies in memory. Blocked: axis 1 cut into blocks of `block`
 // channels, padded with zeros, the channels of a block innermost (N, C/b, H, W,
-// b), which is oneDNN's nChw8c and nChw16c and the NPU's NC1HWC2.
+// b), which is oneDNN's nChw8c and nChw16c and the NPU's NC1HWC2. One block of
+// all channels is NHWC, which is how 8-bit tensors lie between their layers.
 struct Placement {
   int block = 1;  // 1: dense row-major
   friend bool operator==(const Placement&, const Placement&) = default;
@@ -41,6 +43,11 @@ struct TensorSpec {
 
   [[nodiscard]] int64_t elements() const;  // without padding
   [[nodiscard]] uint64_t bytes() const;    // with padding
+  // One block of all channels.
+  [[nodiscard]] bool channels_last() const {
+    return placement.block > 1 && shape.size() > 1 &&
+           shape[1] == placement.block;
+  }
 };
 
 // A node as its operator sees it while shapes are inferred.
@@ -96,6 +103,12 @@ class WeightStore {
   // stored then.
   virtual absl::StatusOr<const std::byte*> Store(
       size_t size, absl::FunctionRef<void(std::byte*)> fill) = 0;
+  absl::StatusOr<const std::byte*> StoreCopy(
+      std::span<const std::byte> contents) {
+    return Store(contents.size(), [&](std::byte* room) {
+      std::copy(contents.begin(), contents.end(), room);
+    });
+  }
 };
 
 // One layer's computation, bound to its shapes. Immutable once made.
@@ -146,6 +159,10 @@ struct Operator {
   // be blocked by `block` given the shapes; kElementwise: likewise (a
   // broadcast input must be dense-compatible). Null: never.
   bool (*may_block)(const NodeView&, size_t i, int block) = nullptr;
+  // Whether input i (or the output) may lie with its channels last: operators
+  // on 8-bit tensors. kChannelwise: wherever it may; kElementwise: where most
+  // of what it reads lies so. Null: never.
+  bool (*may_channels_last)(const NodeView&, size_t i) = nullptr;
   // What fusion may put behind it.
   bool takes_activation = false;
   bool takes_add = false;

@@ -154,9 +154,16 @@ const OperatorTable& OperatorTable::Get() {
     RegisterNormalization(all);
     RegisterPad(all);
     RegisterPooling(all);
+    RegisterQuantize(all);
+    RegisterQuantizedConcat(all);
+    RegisterQuantizedConvolution(all);
+    RegisterQuantizedElementwise(all);
+    RegisterQuantizedMatMul(all);
+    RegisterQuantizedPooling(all);
     RegisterReduce(all);
     RegisterReshape(all);
     RegisterResize(all);
+    RegisterShuffle(all);
     RegisterSlice(all);
     RegisterSoftmax(all);
     RegisterTile(all);

@@ -61,12 +61,17 @@ bool MayBlock(const NodeView& node, size_t, int) {
   return IsBlockable(node, 0) && !HasIndices(node);
 }
 
+bool MayLieLast(const NodeView& node, size_t) {
+  return SizeOf(node.type(0)) == 1 && !HasIndices(node);
+}
+
 // Whether oneDNN means the same. It divides by the whole kernel where padding
 // counts, also past the padding of ceil_mode, and its kernels expect each
 // position to see some of the input.
 bool SuitsOneDnn(const NodeView& node, const Params& params) {
   const Window& window = params.window;
-  if (HasIndices(node) || node.type(0) != DataType::kFloat32) return false;
+  if (HasIndices(node)) return false;
+  if (!params.maximum && node.type(0) != DataType::kFloat32) return false;
   if (!params.maximum && params.counts_padding && window.ceil_mode)
     return false;
   for (size_t d = 0; d < window.rank(); ++d) {
@@ -271,7 +276,8 @@ void RegisterPooling(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferPool,
                .make = MakePool,
-               .may_block = MayBlock});
+               .may_block = MayBlock,
+               .may_channels_last = MayLieLast});
   }
 }
 

@@ -364,11 +364,18 @@ class ResizeKernel final : public Kernel {
 };
 
 // Channels stay as they are when pictures are resized.
-bool MayBlock(const NodeView& node, size_t i, int) {
-  if ((i != 0 && i < node.input_count()) || !IsBlockable(node, 0)) return false;
+bool KeepsChannels(const NodeView& node, size_t i) {
+  if (i != 0 && i < node.input_count()) return false;
   const auto params = Parse(node);
   return params.ok() && params->scales[0] == 1.0 && params->scales[1] == 1.0 &&
          params->output[1] == node.shape(0)[1] && params->roi.empty();
+}
+bool MayBlock(const NodeView& node, size_t i, int) {
+  return IsBlockable(node, 0) && KeepsChannels(node, i);
+}
+bool MayLieLast(const NodeView& node, size_t i) {
+  return SizeOf(node.type(0)) == 1 && node.shape(0).size() >= 3 &&
+         KeepsChannels(node, i);
 }
 
 MadeKernel MakeResize(const KernelRequest& request) {
@@ -390,7 +397,8 @@ void RegisterResize(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferResize,
                .make = MakeResize,
-               .may_block = MayBlock});
+               .may_block = MayBlock,
+               .may_channels_last = MayLieLast});
   }
 }
 

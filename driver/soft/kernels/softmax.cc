@@ -2,7 +2,9 @@
 // matrix, cut before `axis`; from then on the one axis counts.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "driver/soft/kernels/activation.h"
 #include "driver/soft/kernels/checks.h"
@@ -37,11 +39,37 @@ Inference InferSoftmax(const NodeView& node) {
   return InferOne(node, node.type(0), node.shape(0));
 }
 
+// Reductions in lanes, which the compiler turns into vectors: it may not
+// reorder a single chain of floats by itself.
+constexpr int64_t kLanes = 16;
+
+float LargestOf(const float* in, int64_t n) {
+  std::array<float, kLanes> lanes;
+  lanes.fill(in[0]);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) {
+      lanes[k] = lanes[k] < in[i + int64_t(k)] ? in[i + int64_t(k)] : lanes[k];
+    }
+  }
+  for (; i < n; ++i) lanes[0] = std::max(lanes[0], in[i]);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
+double SumOf(const float* in, int64_t n) {
+  std::array<double, kLanes> lanes{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) lanes[k] += in[i + int64_t(k)];
+  }
+  for (; i < n; ++i) lanes[0] += in[i];
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
+
 // One row whose elements lie side by side.
 void Contiguous(const float* in, float* out, int64_t n, FloatLoop exp,
                 bool logarithm) {
-  float most = in[0];
-  for (int64_t i = 1; i < n; ++i) most = std::max(most, in[i]);
+  const float most = LargestOf(in, n);
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
   if (logarithm) {
     double sum = 0.0;
@@ -51,9 +79,7 @@ void Contiguous(const float* in, float* out, int64_t n, FloatLoop exp,
     return;
   }
   exp(out, out, n, 0.0F, 0.0F);
-  double sum = 0.0;
-  for (int64_t i = 0; i < n; ++i) sum += out[i];
-  const auto scale = static_cast<float>(1.0 / sum);
+  const auto scale = static_cast<float>(1.0 / SumOf(out, n));
   for (int64_t i = 0; i < n; ++i) out[i] *= scale;
 }
 

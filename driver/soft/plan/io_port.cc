@@ -1,8 +1,10 @@
 #include "driver/soft/plan/io_port.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/quantization.h"
 
 namespace rknnd::soft {
 namespace {
@@ -40,6 +42,26 @@ std::optional<TensorType> OuterType(DataType type) {
   return std::nullopt;
 }
 
+// The answers for all bytes an image can hold.
+std::vector<uint8_t> TableOf(const PortConversion& conversion, DataType type) {
+  const size_t channels = conversion.normalises() ? conversion.mean.size() : 1;
+  std::vector<uint8_t> table;
+  for (size_t c = 0; c < channels; ++c) {
+    for (int32_t byte = 0; byte < 256; ++byte) {
+      auto x = static_cast<float>(byte);
+      if (conversion.normalises()) {
+        x = conversion.Normalise(x, static_cast<int64_t>(c));
+      }
+      const float steps = x / conversion.quantization->scale;
+      const int32_t zero = conversion.quantization->zero;
+      table.push_back(type == DataType::kInt8
+                          ? static_cast<uint8_t>(Quantize<int8_t>(steps, zero))
+                          : Quantize<uint8_t>(steps, zero));
+    }
+  }
+  return table;
+}
+
 void SetSizes(TensorAttr& attr) {
   attr.elements = 1;
   for (uint32_t dim : attr.dims) attr.elements *= dim;
@@ -51,7 +73,8 @@ void SetSizes(TensorAttr& attr) {
 
 absl::StatusOr<IoPort> IoPort::Make(Direction direction,
                                     const std::string& name, DataType type,
-                                    const Shape& shape, uint32_t half_block) {
+                                    const Shape& shape, uint32_t half_block,
+                                    PortConversion conversion) {
   const char* kind = direction == Direction::kInput ? "input" : "output";
   std::optional<TensorType> outer = OuterType(type);
   if (!outer.has_value()) {
@@ -74,10 +97,24 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
   port.direction_ = direction;
   port.type_ = type;
   port.shape_ = shape;
-  port.half_block_ = half_block;
+  const bool quantized = conversion.quantization.has_value();
+  if (quantized && direction == Direction::kInput) {
+    conversion.table = TableOf(conversion, type);
+  }
+  // An element of a byte has half the size, a block twice the channels.
+  const uint32_t block = quantized ? 2 * half_block : half_block;
+  port.block_ = block;
   TensorAttr& attr = port.attr_;
   attr.name = name;
   attr.type = *outer;
+  if (quantized) {
+    // The NPU knows no other 8-bit numbers: an unsigned one is 128 less.
+    attr.type = TensorType::kInt8;
+    attr.scale = conversion.quantization->scale;
+    attr.zero_point =
+        conversion.quantization->zero - (type == DataType::kUint8 ? 128 : 0);
+  }
+  port.conversion_ = std::move(conversion);
   attr.dims.assign(shape.begin(), shape.end());
   if (attr.dims.empty()) attr.dims = {1};
   if (shape.size() == 4) {
@@ -98,16 +135,16 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
   port.native_ = attr;
   int64_t channels = shape.size() == 4 ? shape[1] : 0;
   bool few = channels == 1 || channels == 3 || channels == 4;
-  if (shape.size() == 4 && type == DataType::kFloat32 &&
+  if (shape.size() == 4 && (type == DataType::kFloat32 || quantized) &&
       (direction == Direction::kOutput || !few)) {
     TensorAttr& native = port.native_;
-    auto blocks = static_cast<uint32_t>((channels + half_block - 1) /
-                                        static_cast<int64_t>(half_block));
+    auto blocks = static_cast<uint32_t>((channels + block - 1) /
+                                        static_cast<int64_t>(block));
     native.layout = TensorLayout::kNc1hwc2;
     native.w_stride = 0;
     native.dims = {static_cast<uint32_t>(shape[0]), blocks,
                    static_cast<uint32_t>(shape[2]),
-                   static_cast<uint32_t>(shape[3]), half_block};
+                   static_cast<uint32_t>(shape[3]), block};
     SetSizes(native);
     // Memory sized for the native form takes every other one of this type.
     attr.size_with_stride = std::max(attr.size, native.size);
@@ -131,6 +168,17 @@ absl::Status IoPort::CheckType(const TensorFormat& format) const {
                      " (", driver::TensorTypeName(format.type), ") is given"));
   }
   bool fits = format.type == attr_.type;
+  if (conversion_.quantization.has_value()) {
+    const bool reads = direction_ == Direction::kInput;
+    fits = fits || format.type == TensorType::kFloat32 ||
+           format.type == TensorType::kFloat16 ||
+           (reads && format.type == TensorType::kUint8);
+    if (fits) return absl::OkStatus();
+    return Refuse(absl::StrCat(
+        "type ", static_cast<uint32_t>(format.type), " (",
+        driver::TensorTypeName(format.type), ") cannot be bound here: use ",
+        reads ? "INT8, UINT8, FP32, FP16" : "INT8, FP32, FP16"));
+  }
   if (type_ == DataType::kFloat32) {
     fits = fits || format.type == TensorType::kFloat32;
     if (direction_ == Direction::kInput) {
@@ -165,6 +213,7 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
   }
   ClientLayout layout;
   layout.type = format.type;
+  layout.as_is = format.pass_through;
   auto size = static_cast<uint64_t>(driver::ElementSize(format.type));
   if (shape_.size() != 4) {
     // Programs say NHWC or NCHW out of habit; the order is the model's.
@@ -206,8 +255,8 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
                 : absl::StrCat("layout 2 (NC1HWC2) needs type ",
                                driver::TensorTypeName(native_.type)));
       }
-      layout.group = half_block_;
-      groups = (layout.channels + half_block_ - 1) / half_block_;
+      layout.group = block_;
+      groups = (layout.channels + block_ - 1) / block_;
       break;
     case TensorLayout::kUndefined:
       return Refuse(

@@ -5,7 +5,9 @@
 #define DRIVER_SOFT_PLAN_IO_PORT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "driver/device.h"
@@ -26,6 +28,31 @@ struct ClientLayout {
   int64_t plane = 0;   // elements from group to group
   int64_t item = 0;    // elements from batch item to batch item
   uint64_t bytes = 0;  // from the first to the last element
+  bool as_is = false;  // no mean, no deviation: pass_through
+};
+
+// What happens to the numbers of a port on their way: of a quantised port, and
+// of an image whose mean and deviation the model takes off itself.
+struct PortConversion {
+  std::optional<Quantization> quantization;
+  // For each channel, or empty: (x - mean) / deviation.
+  std::vector<float> mean, deviation;
+  // The network itself is NHWC: its channels are the last axis, not axis 1.
+  bool channels_last = false;
+  // Of a quantised input: what each uint8 becomes, for each channel or once.
+  std::vector<uint8_t> table;
+
+  [[nodiscard]] bool normalises() const { return !mean.empty(); }
+  // Of an element at `channel` (of axis 1) and `pixel` (of the axes behind it,
+  // the last of which has `width`).
+  [[nodiscard]] int64_t Channel(int64_t channel, int64_t pixel,
+                                int64_t width) const {
+    return channels_last ? pixel % width : channel;
+  }
+  [[nodiscard]] float Normalise(float x, int64_t channel) const {
+    const auto c = static_cast<size_t>(channel);
+    return (x - mean[c]) / deviation[c];
+  }
 };
 
 // Thread: any; immutable once made.
@@ -35,12 +62,14 @@ class IoPort {
   // API has no type for it.
   static absl::StatusOr<IoPort> Make(driver::Direction direction,
                                      const std::string& name, DataType type,
-                                     const Shape& shape, uint32_t half_block);
+                                     const Shape& shape, uint32_t half_block,
+                                     PortConversion conversion = {});
 
   [[nodiscard]] const driver::TensorAttr& attr() const { return attr_; }
   [[nodiscard]] const driver::TensorAttr& native() const { return native_; }
   [[nodiscard]] DataType type() const { return type_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] const PortConversion& conversion() const { return conversion_; }
 
   // How memory in `format` is walked, or which number of the format cannot be.
   // An accepted format allocates nothing.
@@ -56,7 +85,8 @@ class IoPort {
   driver::TensorAttr attr_, native_;
   DataType type_ = DataType::kFloat32;
   Shape shape_;
-  uint32_t half_block_ = 8;
+  uint32_t block_ = 8;  // C2 of its type
+  PortConversion conversion_;
 };
 
 }  // namespace rknnd::soft

@@ -5,29 +5,13 @@
 #include <cstring>
 
 #include "base/posix/half.h"
+#include "driver/soft/plan/quantized_transfer.h"
+#include "driver/soft/plan/transfer_walk.h"
 
 namespace rknnd::soft {
 namespace {
 
 using driver::TensorType;
-
-// Floats that are converted and re-laid out while they are in the first-level
-// cache.
-constexpr int64_t kBatch = 4096;
-// Largest C2 of any SoC.
-constexpr int64_t kMaxGroup = 16;
-
-// Elements of client memory, which need not be aligned.
-template <class T>
-T Load(const std::byte* from, int64_t i) {
-  T value;
-  std::memcpy(&value, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-template <class T>
-void Store(std::byte* to, int64_t i, T value) {
-  std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-}
 
 template <class T>
 void Widen(const std::byte* from, int64_t count, float* to) {
@@ -35,6 +19,8 @@ void Widen(const std::byte* from, int64_t count, float* to) {
     to[i] = static_cast<float>(Load<T>(from, i));
   }
 }
+
+}  // namespace
 
 void ToFloat(TensorType type, const std::byte* from, int64_t count, float* to) {
   auto n = static_cast<size_t>(count);
@@ -74,6 +60,8 @@ void FromFloat(TensorType type, const float* from, int64_t count,
                       std::span(reinterpret_cast<base::Half*>(to), n));
   }
 }
+
+namespace {
 
 // Pixels of `pitch` floats <-> the planes of `channels` of them. The number of
 // channels is a constant where an image has it.
@@ -125,48 +113,6 @@ void JoinPixels(const float* planes, int64_t plane, int64_t count,
   }
 }
 
-// Where the channels [first, ...) of one pixel lie in the tensor inside.
-struct Inside {
-  int64_t channels, blocks, pixels, block;
-
-  Inside(const TensorSpec& spec, const ClientLayout& layout)
-      : channels(layout.channels),
-        blocks(1),
-        pixels(layout.height * layout.width),
-        block(spec.placement.block) {
-    blocks = (channels + block - 1) / block;
-  }
-  [[nodiscard]] int64_t At(int64_t n, int64_t channel, int64_t pixel) const {
-    if (block == 1) return (n * channels + channel) * pixels + pixel;
-    return ((n * blocks + channel / block) * pixels + pixel) * block +
-           channel % block;
-  }
-};
-
-// Calls f(n, first channel, channels there, first pixel, pixels, offset in
-// client memory) for runs of pixels of at most kBatch floats.
-template <class F>
-void ForEachRun(const ClientLayout& layout, F&& f) {
-  // Rows without padding between them are one long row.
-  bool merged = layout.row == layout.width * layout.pitch;
-  int64_t rows = merged ? 1 : layout.height;
-  int64_t width = merged ? layout.height * layout.width : layout.width;
-  int64_t run = std::max<int64_t>(kBatch / layout.pitch, 1);
-  for (int64_t n = 0; n < layout.batch; ++n) {
-    for (int64_t c = 0; c < layout.channels; c += layout.group) {
-      int64_t there = std::min(layout.group, layout.channels - c);
-      int64_t base = n * layout.item + c / layout.group * layout.plane;
-      for (int64_t h = 0; h < rows; ++h) {
-        for (int64_t w = 0; w < width; w += run) {
-          int64_t count = std::min(run, width - w);
-          f(n, c, there, h * layout.width + w, count,
-            base + h * layout.row + w * layout.pitch);
-        }
-      }
-    }
-  }
-}
-
 // Consumers rely on zeros in the channels that fill up the last block.
 void ClearPadding(const ClientLayout& layout, const Inside& inside,
                   float* tensor) {
@@ -180,9 +126,37 @@ void ClearPadding(const ClientLayout& layout, const Inside& inside,
   }
 }
 
+// In place: runs of one channel, or pixels of `pitch` floats, from pixel
+// `first`.
+void Normalise(const ClientLayout& layout, const PortConversion& conversion,
+               int64_t channel, int64_t there, int64_t pitch, int64_t first,
+               int64_t count, float* pixels) {
+  if (conversion.channels_last) {
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t at = conversion.Channel(0, first + p, layout.width);
+      for (int64_t c = 0; c < there; ++c) {
+        float& x = pixels[p * pitch + c];
+        x = conversion.Normalise(x, at);
+      }
+    }
+    return;
+  }
+  for (int64_t c = 0; c < there; ++c) {
+    const auto at = static_cast<size_t>(channel + c);
+    const float mean = conversion.mean[at];
+    const float deviation = conversion.deviation[at];
+    for (int64_t p = 0; p < count; ++p) {
+      float& x = pixels[p * pitch + c];
+      x = (x - mean) / deviation;
+    }
+  }
+}
+
 void ReadFloats(const ClientLayout& layout, const std::byte* client,
-                const TensorSpec& spec, float* tensor, float* pixels) {
+                const TensorSpec& spec, float* tensor, float* pixels,
+                const PortConversion& conversion) {
   const Inside inside(spec, layout);
+  const bool normalises = conversion.normalises() && !layout.as_is;
   const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
   ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
                          int64_t first, int64_t count, int64_t at) {
@@ -190,9 +164,15 @@ void ReadFloats(const ClientLayout& layout, const std::byte* client,
     float* to = tensor + inside.At(n, channel, first);
     if (inside.block == 1 && layout.pitch == 1) {
       ToFloat(layout.type, from, count, to);
+      if (normalises)
+        Normalise(layout, conversion, channel, 1, 1, first, count, to);
       return;
     }
     ToFloat(layout.type, from, count * layout.pitch, pixels);
+    if (normalises) {
+      Normalise(layout, conversion, channel, there, layout.pitch, first, count,
+                pixels);
+    }
     if (inside.block == 1) {
       SplitPixels(pixels, count, layout.pitch, there, to, inside.pixels);
       return;
@@ -316,15 +296,20 @@ void WithIntegerType(DataType type, F&& f) {
 size_t TransferScratch(const Shape& shape) {
   int64_t channels = shape.size() == 4 ? shape[1] : 1;
   return sizeof(float) *
-         static_cast<size_t>(std::max({kBatch, channels, kMaxGroup}));
+         static_cast<size_t>(std::max({kTransferBatch, channels, kMaxGroup}));
 }
 
 void ReadInput(const ClientLayout& layout, const std::byte* client,
-               const TensorSpec& inside, std::byte* tensor,
-               std::byte* scratch) {
+               const TensorSpec& inside, std::byte* tensor, std::byte* scratch,
+               const PortConversion& conversion) {
+  if (conversion.quantization.has_value()) {
+    ReadQuantizedPort(layout, client, inside, tensor,
+                      reinterpret_cast<float*>(scratch), conversion);
+    return;
+  }
   if (inside.type == DataType::kFloat32) {
     ReadFloats(layout, client, inside, reinterpret_cast<float*>(tensor),
-               reinterpret_cast<float*>(scratch));
+               reinterpret_cast<float*>(scratch), conversion);
     return;
   }
   WithIntegerType(inside.type, [&]<class T>(T) {
@@ -334,7 +319,13 @@ void ReadInput(const ClientLayout& layout, const std::byte* client,
 
 void WriteOutput(const ClientLayout& layout, std::byte* client,
                  const TensorSpec& inside, const std::byte* tensor,
-                 std::byte* scratch) {
+                 std::byte* scratch, const PortConversion& conversion) {
+  if (conversion.quantization.has_value()) {
+    WriteQuantizedPort(layout, client, inside, tensor,
+                       reinterpret_cast<float*>(scratch),
+                       *conversion.quantization);
+    return;
+  }
   if (inside.type == DataType::kFloat32) {
     WriteFloats(layout, client, inside, reinterpret_cast<const float*>(tensor),
                 reinterpret_cast<float*>(scratch));

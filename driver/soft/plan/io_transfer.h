@@ -22,12 +22,13 @@ namespace rknnd::soft {
 // Scratch that the functions below need for tensors of this layout.
 size_t TransferScratch(const Shape& shape);
 
-// `inside` is dense, or blocked where it is 4-D float32.
+// `inside` is dense, or blocked where it is 4-D and float32 or 8-bit.
 void ReadInput(const ClientLayout& layout, const std::byte* client,
-               const TensorSpec& inside, std::byte* tensor, std::byte* scratch);
+               const TensorSpec& inside, std::byte* tensor, std::byte* scratch,
+               const PortConversion& conversion = {});
 void WriteOutput(const ClientLayout& layout, std::byte* client,
                  const TensorSpec& inside, const std::byte* tensor,
-                 std::byte* scratch);
+                 std::byte* scratch, const PortConversion& conversion = {});
 
 }  // namespace rknnd::soft
 

@@ -39,6 +39,11 @@ bool IsView(const Node& node) {
          node.epilogue.add == kNoValue;
 }
 
+// I/O layers take these in any placement, others dense.
+bool IsPlaced(const GraphPort& port, DataType type) {
+  return type == DataType::kFloat32 || port.quantization.has_value();
+}
+
 class Planner {
  public:
   Planner(const Graph& graph, const OperatorTable& operators,
@@ -73,7 +78,12 @@ class Planner {
       const Value& value = graph_.value(port.value);
       RKNND_ASSIGN_OR_RETURN(
           IoPort made, IoPort::Make(Direction::kInput, port.name, value.type,
-                                    *value.shape, options_.half_block));
+                                    *value.shape, options_.half_block,
+                                    {.quantization = port.quantization,
+                                     .mean = port.mean,
+                                     .deviation = port.deviation,
+                                     .channels_last = port.channels_last,
+                                     .table = {}}));
       program().info.inputs.push_back(made.attr());
       program().info.native_inputs.push_back(made.native());
       program().inputs.push_back(std::move(made));
@@ -88,7 +98,12 @@ class Planner {
       }
       RKNND_ASSIGN_OR_RETURN(
           IoPort made, IoPort::Make(Direction::kOutput, port.name, value.type,
-                                    *value.shape, options_.half_block));
+                                    *value.shape, options_.half_block,
+                                    {.quantization = port.quantization,
+                                     .mean = {},
+                                     .deviation = {},
+                                     .channels_last = false,
+                                     .table = {}}));
       program().info.outputs.push_back(made.attr());
       program().info.native_outputs.push_back(made.native());
       program().outputs.push_back(std::move(made));
@@ -121,7 +136,7 @@ class Planner {
       const GraphPort& port = graph_.inputs[i];
       const Value& value = graph_.value(port.value);
       Placement placement;
-      if (value.shape->size() == 4 && value.type == DataType::kFloat32) {
+      if (value.shape->size() == 4 && IsPlaced(port, value.type)) {
         placement = WantedByReader(port.value);
       }
       Step step;
@@ -148,7 +163,7 @@ class Planner {
                             ShapeText(*value.shape), ShapeText(*value.shape));
       Placement placement;
       if (value.constant == nullptr && value.shape->size() == 4 &&
-          value.type == DataType::kFloat32) {
+          IsPlaced(port, value.type)) {
         placement = home_[static_cast<size_t>(port.value)];
       }
       RKNND_ASSIGN_OR_RETURN(Tensor * tensor,

@@ -79,13 +79,13 @@ absl::Status Program::Transfer(const Step& step,
   const bool there = driver::Guarded(range, [&] {
     if (reads) {
       ReadInput(*layout, range.data(), spec, memory.arena + tensor.offset,
-                memory.scratch);
+                memory.scratch, port.conversion());
     } else {
       WriteOutput(*layout, range.data(), spec,
                   tensor.kind == Operand::Kind::kArena
                       ? memory.arena + tensor.offset
                       : tensor.constant,
-                  memory.scratch);
+                  memory.scratch, port.conversion());
     }
   });
   if (client.dma_buf() >= 0) {

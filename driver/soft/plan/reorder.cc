@@ -88,11 +88,60 @@ void Deinterleave(const float* in, int64_t pixels, int channels, int block,
 
 #endif
 
+// Blocks of `from` channels into blocks of `to`, run by run.
+template <class T>
+void Reblock(const T* in, int64_t batch, int64_t channels, int64_t pixels,
+             int from, int to, T* out) {
+  const int64_t from_blocks = (channels + from - 1) / from;
+  const int64_t to_blocks = (channels + to - 1) / to;
+  for (int64_t n = 0; n < batch; ++n) {
+    for (int64_t c = 0; c < to_blocks * to;) {
+      int64_t run = to - c % to;
+      const T* source = nullptr;  // null: padding
+      if (c < channels) {
+        run = std::min({run, channels - c, from - c % from});
+        source = in + (n * from_blocks + c / from) * pixels * from + c % from;
+      }
+      T* target = out + (n * to_blocks + c / to) * pixels * to + c % to;
+      for (int64_t p = 0; p < pixels; ++p, target += to) {
+        if (source == nullptr) {
+          std::fill_n(target, run, T{});
+        } else {
+          std::memcpy(target, source + p * from,
+                      static_cast<size_t>(run) * sizeof(T));
+        }
+      }
+      c += run;
+    }
+  }
+}
+
+// A plane of bytes turned: pixels of `channels` bytes <-> planes.
+void Turn(const uint8_t* in, int64_t rows, int64_t columns, uint8_t* out) {
+  // Squares that stay in the first-level cache on both sides.
+  constexpr int64_t kSide = 32;
+  for (int64_t r = 0; r < rows; r += kSide) {
+    const int64_t r_end = std::min(r + kSide, rows);
+    for (int64_t c = 0; c < columns; c += kSide) {
+      const int64_t c_end = std::min(c + kSide, columns);
+      for (int64_t i = r; i < r_end; ++i) {
+        for (int64_t j = c; j < c_end; ++j) {
+          out[j * rows + i] = in[i * columns + j];
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Reorder::Reorder(const TensorSpec& from, const TensorSpec& to)
     : to_blocked_(to.placement.block > 1), element_size_(SizeOf(from.type)) {
   block_ = to_blocked_ ? to.placement.block : from.placement.block;
+  if (to_blocked_ && from.placement.block > 1) {
+    block_ = from.placement.block;
+    other_block_ = to.placement.block;
+  }
   const Shape& shape = from.shape;
   if (!shape.empty()) batch_ = shape[0];
   if (shape.size() > 1) channels_ = shape[1];
@@ -102,6 +151,10 @@ Reorder::Reorder(const TensorSpec& from, const TensorSpec& to)
 void Reorder::Run(const std::byte* from, std::byte* to) const {
   int64_t blocks = (channels_ + block_ - 1) / block_;
   auto run = [&]<class T>(const T* source, T* target) {
+    if (other_block_ > 1) {
+      Reblock(source, batch_, channels_, pixels_, block_, other_block_, target);
+      return;
+    }
     const int64_t plane = pixels_ * block_;
     for (int64_t n = 0; n < batch_; ++n) {
       for (int64_t b = 0; b < blocks; ++b) {
@@ -120,6 +173,16 @@ void Reorder::Run(const std::byte* from, std::byte* to) const {
   };
   switch (element_size_) {
     case 1:
+      if (other_block_ == 1 && block_ == channels_) {
+        const auto* source = reinterpret_cast<const uint8_t*>(from);
+        auto* target = reinterpret_cast<uint8_t*>(to);
+        for (int64_t n = 0; n < batch_; ++n) {
+          const int64_t at = n * channels_ * pixels_;
+          Turn(source + at, to_blocked_ ? channels_ : pixels_,
+               to_blocked_ ? pixels_ : channels_, target + at);
+        }
+        return;
+      }
       return run(reinterpret_cast<const uint8_t*>(from),
                  reinterpret_cast<uint8_t*>(to));
     case 2:

@@ -15,13 +15,14 @@ namespace rknnd::soft {
 // Thread: any.
 class Reorder {
  public:
-  // Same type and shape; one of them dense, the other blocked.
+  // Same type and shape, two placements.
   Reorder(const TensorSpec& from, const TensorSpec& to);
   void Run(const std::byte* from, std::byte* to) const;
 
  private:
   int64_t batch_ = 1, channels_ = 1, pixels_ = 1;
-  int block_ = 1;
+  int block_ = 1;        // of the blocked one; from blocks: of the first
+  int other_block_ = 1;  // from blocks to blocks: of the second
   bool to_blocked_ = false;
   size_t element_size_ = 4;
 };

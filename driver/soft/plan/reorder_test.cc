@@ -50,5 +50,29 @@ TEST(ReorderTest, BlockedAndBackIsTheSame) {
   }
 }
 
+TEST(ReorderTest, BlocksBecomeOtherBlocks) {
+  for (const Shape& shape :
+       {Shape{2, 20, 3, 5}, Shape{1, 40, 2, 2}, Shape{1, 3, 4, 4}}) {
+    const TensorSpec dense{DataType::kUint8, shape, {}};
+    const auto channels = static_cast<int>(shape[1]);
+    std::vector<uint8_t> source(dense.bytes());
+    std::iota(source.begin(), source.end(), uint8_t{1});
+    const auto move = [](const TensorSpec& from, const TensorSpec& to,
+                         const std::vector<uint8_t>& tensor) {
+      std::vector<uint8_t> moved(to.bytes(), 99);
+      Reorder(from, to).Run(reinterpret_cast<const std::byte*>(tensor.data()),
+                            reinterpret_cast<std::byte*>(moved.data()));
+      return moved;
+    };
+    const TensorSpec blocked{DataType::kUint8, shape, {16}};
+    const TensorSpec last{DataType::kUint8, shape, {channels}};
+    const auto in_blocks = move(dense, blocked, source);
+    const auto in_pixels = move(dense, last, source);
+
+    EXPECT_EQ(move(blocked, last, in_blocks), in_pixels) << ShapeText(shape);
+    EXPECT_EQ(move(last, blocked, in_pixels), in_blocks) << ShapeText(shape);
+  }
+}
+
 }  // namespace
 }  // namespace rknnd::soft

@@ -82,7 +82,9 @@ std::optional<std::string> RunFolded(const OnnxCase& test,
     value.shape = data.inputs[i]->shape;
     value.constant = data.inputs[i];
   }
-  const absl::Status status = InferAndFold(*graph, OperatorTable::Get());
+  Folder folder;
+  const absl::Status status =
+      InferAndFold(*graph, OperatorTable::Get(), folder);
   if (!status.ok()) return std::string(status.message());
   for (size_t i = 0; i < data.outputs.size(); ++i) {
     const Value& value = graph->value(graph->outputs[i].value);

@@ -1,0 +1,155 @@
+#include "driver/soft/plan/quantized_transfer.h"
+
+#include <cstdint>
+
+#include "driver/soft/kernels/quantization.h"
+#include "driver/soft/plan/transfer_walk.h"
+
+namespace rknnd::soft {
+namespace {
+
+using driver::TensorType;
+
+// Between unsigned inside and signed outside.
+uint8_t FlipOf(const TensorSpec& spec) {
+  return spec.type == DataType::kUint8 ? 0x80 : 0;
+}
+
+// Calls f(channel, offset inside, step inside, pixels, offset in the run): one
+// channel of a run of pixels at a time.
+template <class F>
+void ForEachChannel(const Inside& inside, int64_t n, int64_t channel,
+                    int64_t there, int64_t first, F&& f) {
+  const int64_t step = inside.block == 1 ? 1 : inside.block;
+  for (int64_t c = 0; c < there; ++c) {
+    f(c, inside.At(n, channel + c, first), step);
+  }
+}
+
+}  // namespace
+
+void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
+                       const TensorSpec& spec, std::byte* tensor, float* pixels,
+                       const PortConversion& conversion) {
+  const Inside inside(spec, layout);
+  const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
+  auto* bytes = reinterpret_cast<uint8_t*>(tensor);
+  const uint8_t flip = FlipOf(spec);
+  const bool image = layout.type == TensorType::kUint8;
+  const bool raw = layout.type == TensorType::kInt8;
+  const bool one_table = conversion.table.size() == 256;
+  const uint8_t* table = conversion.table.data();
+  const int32_t zero = conversion.quantization->zero;
+  const float scale = conversion.quantization->scale;
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    const std::byte* from = client + at * size;
+    // Pixels that lie alike on both sides are one long run.
+    const bool alike = there == layout.pitch && inside.channels == there &&
+                       (there == 1 || inside.block == there);
+    if (alike && (raw || (image && one_table))) {
+      const auto* in = reinterpret_cast<const uint8_t*>(from);
+      uint8_t* to = bytes + inside.At(n, channel, first);
+      if (raw) {
+        for (int64_t i = 0; i < count * there; ++i) to[i] = in[i] ^ flip;
+      } else {
+        for (int64_t i = 0; i < count * there; ++i) to[i] = table[in[i]];
+      }
+      return;
+    }
+    if (!raw && !image) {
+      ToFloat(layout.type, from, count * layout.pitch, pixels);
+    }
+    ForEachChannel(
+        inside, n, channel, there, first,
+        [&](int64_t c, int64_t target, int64_t step) {
+          uint8_t* to = bytes + target;
+          const auto* in = reinterpret_cast<const uint8_t*>(from) + c;
+          if (raw) {
+            for (int64_t p = 0; p < count; ++p) {
+              to[p * step] = in[p * layout.pitch] ^ flip;
+            }
+            return;
+          }
+          const auto table_of = [&](int64_t p) {
+            return one_table
+                       ? table
+                       : table + conversion.Channel(channel + c, first + p,
+                                                    layout.width) *
+                                     256;
+          };
+          if (image && conversion.channels_last) {
+            for (int64_t p = 0; p < count; ++p) {
+              to[p * step] = table_of(p)[in[p * layout.pitch]];
+            }
+            return;
+          }
+          if (image) {
+            const uint8_t* answers = table_of(0);
+            for (int64_t p = 0; p < count; ++p) {
+              to[p * step] = answers[in[p * layout.pitch]];
+            }
+            return;
+          }
+          const bool normalises = conversion.normalises() && !layout.as_is;
+          for (int64_t p = 0; p < count; ++p) {
+            float x = pixels[p * layout.pitch + c];
+            if (normalises) {
+              x = conversion.Normalise(
+                  x, conversion.Channel(channel + c, first + p, layout.width));
+            }
+            to[p * step] =
+                spec.type == DataType::kInt8
+                    ? static_cast<uint8_t>(Quantize<int8_t>(x / scale, zero))
+                    : Quantize<uint8_t>(x / scale, zero);
+          }
+        });
+  });
+}
+
+void WriteQuantizedPort(const ClientLayout& layout, std::byte* client,
+                        const TensorSpec& spec, const std::byte* tensor,
+                        float* pixels, const Quantization& quantization) {
+  const Inside inside(spec, layout);
+  const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
+  const auto* bytes = reinterpret_cast<const uint8_t*>(tensor);
+  const uint8_t flip = FlipOf(spec);
+  const bool raw = layout.type == TensorType::kInt8;
+  const int32_t zero = quantization.zero;
+  const float scale = quantization.scale;
+  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
+                         int64_t first, int64_t count, int64_t at) {
+    std::byte* to = client + at * size;
+    auto* out = reinterpret_cast<uint8_t*>(to);
+    ForEachChannel(
+        inside, n, channel, there, first,
+        [&](int64_t c, int64_t source, int64_t step) {
+          const uint8_t* from = bytes + source;
+          if (raw) {
+            for (int64_t p = 0; p < count; ++p) {
+              out[p * layout.pitch + c] = from[p * step] ^ flip;
+            }
+            return;
+          }
+          for (int64_t p = 0; p < count; ++p) {
+            const uint8_t byte = from[p * step];
+            const int32_t q =
+                spec.type == DataType::kInt8 ? static_cast<int8_t>(byte) : byte;
+            pixels[p * layout.pitch + c] = static_cast<float>(q - zero) * scale;
+          }
+        });
+    // Channels that only fill up a block.
+    for (int64_t p = 0; there < layout.pitch && p < count; ++p) {
+      for (int64_t c = there; c < layout.pitch; ++c) {
+        if (raw) {
+          out[p * layout.pitch + c] = 0;
+        } else {
+          pixels[p * layout.pitch + c] = 0.0F;
+        }
+      }
+    }
+    if (!raw) FromFloat(layout.type, pixels, count * layout.pitch, to);
+  });
+}
+
+}  // namespace rknnd::soft
