@@ -49,7 +49,17 @@ Expected<std::string> SocketPath(const std::string& target) {
 
 }  // namespace
 
-Expected<ControlConnection> ControlConnection::Open(const std::string& target) {
+ControlConnection::Waited ControlConnection::Poll(int fd, int milliseconds) {
+  pollfd wait{fd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wait, 1, milliseconds);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0 ? Waited::kReadable : Waited::kTimedOut;
+}
+
+Expected<ControlConnection> ControlConnection::Open(const std::string& target,
+                                                    Wait wait) {
   const Expected<std::string> path =
       SocketPath(target.empty() ? kDefaultTarget : target);
   if (!path) return path.error();
@@ -61,7 +71,7 @@ Expected<ControlConnection> ControlConnection::Open(const std::string& target) {
                      "): start rknnd, or name its socket with --target "
                      "unix:PATH"};
   }
-  ControlConnection connection(*std::move(socket));
+  ControlConnection connection(*std::move(socket), std::move(wait));
   if (Expected<void> greeted = connection.Greet(); !greeted) {
     return std::move(greeted).error();
   }
@@ -122,14 +132,15 @@ Expected<std::vector<std::byte>> ControlConnection::Call(
 
 Expected<wire::Frame> ControlConnection::NextFrame(int64_t deadline_ms) {
   for (;;) {
-    pollfd wait{socket_.get(), POLLIN, 0};
     const int64_t left = std::max<int64_t>(deadline_ms - NowMs(), 0);
-    const int ready = ::poll(&wait, 1, static_cast<int>(left));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return base::ErrnoError(errno, "wait for the daemon");
-    if (ready == 0) {
-      return Error{Code::kDeadlineExceeded,
-                   "the daemon has not answered for 10 s"};
+    switch (wait_(socket_.get(), static_cast<int>(left))) {
+      case Waited::kReadable:
+        break;
+      case Waited::kTimedOut:
+        return Error{Code::kDeadlineExceeded,
+                     "the daemon has not answered for 10 s"};
+      case Waited::kCancelled:
+        return Error{Code::kCancelled, "given up before the daemon answered"};
     }
     Expected<wire::FrameResult> received =
         wire::ReceiveFrame(socket_.get(), base::Block::kNo);

@@ -1,12 +1,13 @@
 // rknnctl's line to a daemon: says hello over the session socket and asks for
 // reports. Used by the verbs that look at a daemon; runs no models (those go
 // through the C API, as every program's do). Trusts the daemon with what it
-// says but waits for it with a bound.
+// says but waits for it with a bound, and no longer than the user does.
 
 #ifndef CLIENT_CTL_CONTROL_CONNECTION_H_
 #define CLIENT_CTL_CONTROL_CONNECTION_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,18 +22,28 @@ namespace rknnd::client {
 // Thread: any, one at a time.
 class ControlConnection {
  public:
+  enum class Waited { kReadable, kTimedOut, kCancelled };
+  // Waits for a socket, so many milliseconds. What waits for it otherwise than
+  // poll() does may give up: requests then fail with kCancelled.
+  using Wait = std::function<Waited(int fd, int milliseconds)>;
+  static Waited Poll(int fd, int milliseconds);
+
   // `target` as in RKNND_TARGET; "" is the default. Only unix: has a daemon
   // that answers here.
-  static base::Expected<ControlConnection> Open(const std::string& target);
+  static base::Expected<ControlConnection> Open(const std::string& target,
+                                                Wait wait = Poll);
 
   base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
+
+  // Replaces the way to wait.
+  void set_wait(Wait wait) { wait_ = std::move(wait); }
 
   // The daemon's number of this very connection, which its reports count too.
   [[nodiscard]] uint64_t session() const { return session_; }
 
  private:
-  explicit ControlConnection(base::UniqueFd socket)
-      : socket_(std::move(socket)) {}
+  ControlConnection(base::UniqueFd socket, Wait wait)
+      : wait_(std::move(wait)), socket_(std::move(socket)) {}
 
   base::Expected<void> Greet();
   // Sends a request and waits for its reply.
@@ -40,6 +51,7 @@ class ControlConnection {
                                               std::vector<std::byte> body);
   base::Expected<wire::Frame> NextFrame(int64_t deadline_ms);
 
+  Wait wait_;
   base::UniqueFd socket_;
   uint32_t last_request_ = 0;
   uint64_t session_ = 0;

@@ -5,6 +5,7 @@
 
 #include "client/ctl/network.h"
 #include "client/ctl/table.h"
+#include "client/ctl/text.h"
 #include "client/ctl/top_values.h"
 #include "client/image/npy.h"
 

@@ -15,8 +15,11 @@
 #include "CLI/CLI.hpp"
 #include "client/ctl/bench.h"
 #include "client/ctl/control_connection.h"
+#include "client/ctl/finite_range.h"
 #include "client/ctl/infer.h"
 #include "client/ctl/report.h"
+#include "client/ctl/terminal.h"
+#include "client/ctl/watch.h"
 #include "rknnd.h"
 
 namespace rknnd::client {
@@ -32,12 +35,11 @@ constexpr int kBadUsage = 2;
 
 constexpr std::string_view kVerbs[] = {"status",   "sessions", "models",
                                        "contexts", "buffers",  "mem",
-                                       "infer",    "bench"};
+                                       "top",      "infer",    "bench"};
 // Verbs that rknnctl is going to have; asking for one is no misspelling.
 constexpr std::string_view kLaterVerbs[] = {
-    "top",   "perf",    "accuracy", "dump",  "convert",
-    "info",  "devices", "doctor",   "reset", "drain",
-    "lease", "admit",   "fault",    "logs",  "trace"};
+    "perf",  "accuracy", "dump",  "convert", "info",  "devices", "doctor",
+    "reset", "drain",    "lease", "admit",   "fault", "logs",    "trace"};
 
 struct Options {
   std::string target;
@@ -46,6 +48,8 @@ struct Options {
   bool memory_sram = false;
   InferOptions infer;
   BenchOptions bench;
+  WatchOptions watch;
+  bool once = false;
   std::string core_mask = "auto";
 };
 
@@ -120,6 +124,15 @@ void Declare(CLI::App& app, Options& options) {
   app.add_subcommand("buffers", "memory that processes allocated or imported");
   CLI::App* mem = app.add_subcommand(
       "mem", "memory by kind, model and process, and without sharing");
+  CLI::App* top = app.add_subcommand(
+      "top", "live view: load of each core, jobs, latency, memory, sessions");
+  top->add_option("--interval", options.watch.interval_s,
+                  "seconds between two looks")
+      ->check(FiniteRange(0.05, 3600))
+      ->capture_default_str();
+  top->add_flag("--once", options.once,
+                "one frame, and end; also where stdout is no terminal");
+  top->footer("q or Ctrl-C ends it.");
   mem->add_option("MODEL", options.memory_model)->group("");
   mem->add_flag("--sram", options.memory_sram)->group("");
 
@@ -169,7 +182,7 @@ void Declare(CLI::App& app, Options& options) {
                    "threads that share them; one for each context if not given")
       ->check(CLI::Range(1, 1024));
   bench->add_option("--seconds", options.bench.seconds, "how long")
-      ->check(CLI::Range(0.01, 86400.0))
+      ->check(FiniteRange(0.01, 86400))
       ->capture_default_str();
   bench
       ->add_option("--core-mask", options.core_mask,
@@ -197,6 +210,7 @@ std::string UsageFault(Options& options) {
 Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "infer") return Infer(options.infer);
   if (verb == "bench") return Bench(options.bench);
+  if (verb == "top") return LookOnce(options.watch);
   if (options.memory_sram || !options.memory_model.empty()) {
     return Error{Code::kUnimplemented,
                  std::string("'mem ") +
@@ -246,6 +260,11 @@ int Main(int argc, char** argv) {
     return Fail(json, kFailed, "cannot set RKNND_TARGET");
   }
 
+  options.watch.target = options.target;
+  if (verb == "top" && !json && !options.once && Terminal::IsOne()) {
+    const Expected<void> watched = Watch(options.watch);
+    return watched ? kOk : Fail(json, kFailed, watched.error().message);
+  }
   const Expected<Output> output = Do(options, verb);
   if (!output) return Fail(json, kFailed, output.error().message);
   const std::string text = json ? Dump(output->json) : output->text;

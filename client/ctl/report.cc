@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "client/ctl/table.h"
+#include "client/ctl/text.h"
 
 namespace rknnd::client {
 namespace {
@@ -51,15 +52,13 @@ std::string CoresName(uint32_t mask) {
   return name;
 }
 
-uint64_t Total(const wire::MemoryKinds& kinds) {
-  return kinds.weight + kinds.internal + kinds.io + kinds.other;
-}
-
-Json KindsJson(const wire::MemoryKinds& kinds) {
-  return {{"weight", kinds.weight},
-          {"internal", kinds.internal},
-          {"io", kinds.io},
-          {"other", kinds.other}};
+Json CopiedJson(const wire::CopiedBytes& copied) {
+  return {{"to_device",
+           {{"inputs_set", copied.to_device_inputs_set},
+            {"conversion", copied.to_device_conversion}}},
+          {"from_device",
+           {{"outputs_get", copied.from_device_outputs_get},
+            {"conversion", copied.from_device_conversion}}}};
 }
 
 // Table and JSON of a list that may be empty.
@@ -102,6 +101,27 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
 }
 
 }  // namespace
+
+uint64_t Total(const wire::MemoryKinds& kinds) {
+  return kinds.weight + kinds.internal + kinds.io + kinds.other;
+}
+
+Json KindsJson(const wire::MemoryKinds& kinds) {
+  return {{"weight", kinds.weight},
+          {"internal", kinds.internal},
+          {"io", kinds.io},
+          {"other", kinds.other}};
+}
+
+uint64_t AddUp(uint64_t a, uint64_t b) {
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t TotalCopied(const wire::CopiedBytes& copied) {
+  return AddUp(
+      AddUp(copied.to_device_inputs_set, copied.to_device_conversion),
+      AddUp(copied.from_device_outputs_get, copied.from_device_conversion));
+}
 
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
                     uint64_t own_session) {
@@ -200,17 +220,20 @@ Output ContextsOutput(const wire::Report& report) {
                {"MODEL"},
                {"CORES"},
                {"PRIORITY"},
-               {"JOBS", Align::kRight}});
+               {"JOBS", Align::kRight},
+               {"COPIED", Align::kRight}});
   for (const wire::ContextReport& c : report.contexts) {
     output.json.push_back({{"id", c.id},
                            {"session", c.session},
                            {"model", Hex(c.model)},
                            {"core_mask", c.core_mask},
                            {"priority", PriorityName(c.priority)},
-                           {"jobs", c.jobs}});
+                           {"jobs", c.jobs},
+                           {"copied_bytes", CopiedJson(c.copied)}});
     table.Add({std::to_string(c.id), std::to_string(c.session),
                ShortHex(c.model), CoresName(c.core_mask),
-               PriorityName(c.priority), std::to_string(c.jobs)});
+               PriorityName(c.priority), std::to_string(c.jobs),
+               FormatBytes(TotalCopied(c.copied))});
   }
   output.text = OrNone(output.json, "contexts", table);
   return output;

@@ -23,6 +23,14 @@ struct Output {
   std::string text;
 };
 
+// Parts of several verbs' answers.
+uint64_t Total(const wire::MemoryKinds& kinds);
+Json KindsJson(const wire::MemoryKinds& kinds);
+// Half of what was copied is a client's word, which may be any number: sums end
+// at the largest.
+uint64_t AddUp(uint64_t a, uint64_t b);
+uint64_t TotalCopied(const wire::CopiedBytes& copied);
+
 // `sessions` is the report of that kind, to count without ourselves.
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
                     uint64_t own_session);

@@ -106,6 +106,8 @@ TEST(ReportTest, ContextsAndBuffersHaveTheNamesThatScriptsRelyOn) {
   wire::ContextReport context{};
   context.core_mask = 3;
   context.priority = 1;
+  context.has_copied = true;
+  context.copied = {1024, 512, 384, 128};
   report.contexts = {context};
   wire::BufferReport buffer{};
   buffer.imported = true;
@@ -115,9 +117,15 @@ TEST(ReportTest, ContextsAndBuffersHaveTheNamesThatScriptsRelyOn) {
   const Output contexts = ContextsOutput(report);
   const Output buffers = BuffersOutput(report);
 
-  EXPECT_THAT(
-      Keys(contexts.json[0]),
-      ElementsAre("id", "session", "model", "core_mask", "priority", "jobs"));
+  EXPECT_THAT(Keys(contexts.json[0]),
+              ElementsAre("id", "session", "model", "core_mask", "priority",
+                          "jobs", "copied_bytes"));
+  const Json& copied = contexts.json[0]["copied_bytes"];
+  EXPECT_EQ(copied["to_device"].dump(),
+            R"({"inputs_set":1024,"conversion":512})");
+  EXPECT_EQ(copied["from_device"].dump(),
+            R"({"outputs_get":384,"conversion":128})");
+  EXPECT_THAT(contexts.text, HasSubstr("  2.0 KiB\n"));
   EXPECT_EQ(contexts.json[0]["core_mask"], 3);
   EXPECT_EQ(contexts.json[0]["priority"], "medium");
   EXPECT_THAT(contexts.text, HasSubstr("0_1"));

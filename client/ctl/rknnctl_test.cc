@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -62,10 +67,11 @@ class RknnctlTest : public testing::Test {
   client::TemporaryFolder folder_;
 };
 
-// Answers one connection: Hello with session 5, every report with `report`.
+// Answers one connection: Hello with session 5, every report with `report`, or
+// not at all, as a daemon that hangs.
 class ScriptedDaemon {
  public:
-  ScriptedDaemon(const std::string& path, wire::Report report)
+  ScriptedDaemon(const std::string& path, std::optional<wire::Report> report)
       : report_(std::move(report)) {
     auto listener = base::ListenUnix(path, 0600);
     EXPECT_TRUE(listener.ok());
@@ -102,17 +108,93 @@ class ScriptedDaemon {
         welcome.protocol = wire::kProtocolCurrent;
         welcome.session = 5;
         reply.body = *wire::Encode(welcome);
+      } else if (report_) {
+        reply.body = *wire::Encode(*report_);
       } else {
-        reply.body = *wire::Encode(report_);
+        continue;
       }
       if (!wire::SendFrame(fd, reply, Block::kYes).ok()) return;
     }
   }
 
-  wire::Report report_;
+  const std::optional<wire::Report> report_;
   base::UniqueFd listener_;
   std::thread thread_;
 };
+
+// rknnctl top on a terminal of its own.
+class TopOnATerminal {
+ public:
+  explicit TopOnATerminal(const std::string& socket) {
+    const std::string target = "unix:" + socket;
+    int terminal = -1;
+    pid_ = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      execl(RKNND_BINARY_ROOT "/bin/rknnctl", "rknnctl", "--target",
+            target.c_str(), "top", nullptr);
+      _exit(127);
+    }
+    EXPECT_GT(pid_, 0);
+    terminal_.reset(terminal);
+    ended_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  }
+  TopOnATerminal(const TopOnATerminal&) = delete;
+  TopOnATerminal& operator=(const TopOnATerminal&) = delete;
+  ~TopOnATerminal() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  void Type(char key) { EXPECT_EQ(write(terminal_.get(), &key, 1), 1); }
+  void Signal(int signal) { kill(pid_, signal); }
+  // Reads what it shows up to `text`.
+  bool Shows(const std::string& text) {
+    while (shown_.find(text) == std::string::npos) {
+      pollfd wait{terminal_.get(), POLLIN, 0};
+      char buffer[4096];
+      if (poll(&wait, 1, 20'000) <= 0) return false;
+      const ssize_t got = read(terminal_.get(), buffer, sizeof buffer);
+      if (got <= 0) return false;
+      shown_.append(buffer, static_cast<size_t>(got));
+    }
+    return true;
+  }
+  // Sooner than it gives up a daemon by itself.
+  bool EndsSoon() {
+    pollfd wait{ended_.get(), POLLIN, 0};
+    return poll(&wait, 1, 5'000) > 0;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  base::UniqueFd terminal_, ended_;
+  std::string shown_;
+};
+
+constexpr char kScreenTaken[] = "\x1b[?1049h";
+constexpr char kScreenGivenBack[] = "\x1b[?1049l";
+
+TEST_F(RknnctlTest, TopOfADaemonThatHangsEndsWithAKey) {
+  const ScriptedDaemon daemon(socket_path(), std::nullopt);
+  TopOnATerminal top(socket_path());
+  ASSERT_TRUE(top.Shows(kScreenTaken));
+  top.Type('x');  // means nothing, and ends nothing
+  top.Type('q');
+  EXPECT_TRUE(top.EndsSoon());
+  EXPECT_TRUE(top.Shows(kScreenGivenBack));
+}
+
+TEST_F(RknnctlTest, TopGivesTheTerminalBackWhateverSignalEndsIt) {
+  for (const int signal : {SIGTERM, SIGQUIT, SIGTSTP, SIGHUP}) {
+    const std::string path = socket_path() + std::to_string(signal);
+    const ScriptedDaemon daemon(path, std::nullopt);
+    TopOnATerminal top(path);
+    ASSERT_TRUE(top.Shows(kScreenTaken)) << signal;
+    top.Signal(signal);
+    EXPECT_TRUE(top.EndsSoon()) << signal;
+    EXPECT_TRUE(top.Shows(kScreenGivenBack)) << signal;
+  }
+}
 
 TEST_F(RknnctlTest, HelpNamesTheVerbs) {
   const Result result = Run("--help");
@@ -132,10 +214,13 @@ TEST_F(RknnctlTest, BadUsageIsExitCodeTwo) {
   EXPECT_EQ(Run("infer m.onnx --repeat 0").exit_code, 2);
   EXPECT_EQ(Run("bench m.onnx --threads 4 --contexts 2").exit_code, 2);
   EXPECT_EQ(Run("bench m.onnx --core-mask 9").exit_code, 2);
+  EXPECT_EQ(Run("bench m.onnx --seconds nan").exit_code, 2);
+  EXPECT_EQ(Run("bench m.onnx --seconds inf").exit_code, 2);
+  EXPECT_EQ(Run("top --interval nan").exit_code, 2);
 }
 
 TEST_F(RknnctlTest, LaterVerbsSaySo) {
-  for (const char* verb : {"top", "perf m.onnx", "mem m.onnx", "mem --sram"}) {
+  for (const char* verb : {"perf m.onnx", "mem m.onnx", "mem --sram"}) {
     const Result result = Run(verb);
 
     EXPECT_EQ(result.exit_code, 1) << verb;

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "client/ctl/text.h"
+
 namespace rknnd::client {
 namespace {
-
-// Columns a text takes on a terminal: its UTF-8 characters, one each.
-size_t Width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(),
-      [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
 
 template <class... Args>
 std::string Print(const char* format, Args... args) {
@@ -72,7 +67,8 @@ std::string FormatMicroseconds(double us) {
   if (us < 9.995e3) return Print("%.2f ms", us / 1e3);
   if (us < 999.5e3) return Print("%.1f ms", us / 1e3);
   if (us < 59.95e6) return Print("%.1f s", us / 1e6);
-  const auto seconds = static_cast<uint64_t>(us / 1e6);
+  // Whatever a daemon says: more than fits is no number to cast.
+  const auto seconds = static_cast<uint64_t>(std::min(us / 1e6, 1e15));
   const auto pair = [](uint64_t major, const char* name, uint64_t minor,
                        const char* minor_name) {
     return std::to_string(major) + name + std::to_string(minor) + minor_name;
@@ -94,20 +90,6 @@ std::string FormatShape(const std::vector<size_t>& shape) {
     text += std::to_string(extent);
   }
   return text;
-}
-
-std::string Printable(std::string_view text) {
-  std::string clean(text);
-  for (size_t i = 0; i < clean.size(); ++i) {
-    const auto c = static_cast<unsigned char>(clean[i]);
-    if (c < 0x20 || c == 0x7f) clean[i] = '?';
-    // C1 controls, 0xc2 0x80..0x9f in UTF-8: some terminals obey them.
-    if (c == 0xc2 && i + 1 < clean.size() &&
-        static_cast<unsigned char>(clean[i + 1]) < 0xa0) {
-      clean[i] = clean[i + 1] = '?';
-    }
-  }
-  return clean;
 }
 
 }  // namespace rknnd::client

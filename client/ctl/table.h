@@ -1,5 +1,5 @@
 // Text for people: aligned tables, sizes and times with units. Text that came
-// from another process or a file goes through Printable() first.
+// from another process or a file goes through Printable() (text.h) first.
 
 #ifndef CLIENT_CTL_TABLE_H_
 #define CLIENT_CTL_TABLE_H_
@@ -45,9 +45,6 @@ class Table {
 [[nodiscard]] std::string FormatValue(double value);
 // "1x3x240x320"; "scalar" without axes.
 [[nodiscard]] std::string FormatShape(const std::vector<size_t>& shape);
-
-// Without what a terminal would act on: control characters become '?'.
-[[nodiscard]] std::string Printable(std::string_view text);
 
 }  // namespace rknnd::client
 

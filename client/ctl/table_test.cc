@@ -55,13 +55,5 @@ TEST(FormatTest, ShapesAreJoinedByX) {
   EXPECT_EQ(FormatShape({}), "scalar");
 }
 
-TEST(PrintableTest, WhatATerminalWouldObeyIsTakenAway) {
-  EXPECT_EQ(Printable("a\x1b[31mb\nc\x7f"), "a?[31mb?c?");
-  EXPECT_EQ(Printable("\xc2\x9b"
-                      "5n"),
-            "??5n");
-  EXPECT_EQ(Printable("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
-}
-
 }  // namespace
 }  // namespace rknnd::client

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "client/ctl/table.h"
+#include "client/ctl/text.h"
 #include "client/image/file.h"
 #include "client/image/image.h"
 #include "client/image/npy.h"

@@ -34,12 +34,20 @@ const char* rknnd_last_error(void);
 // Bytes of tensors copied (or converted, which is a copy too) between a
 // program's memory and memory the device works on, for one context since it
 // was made, by direction and by what made the copy necessary. All 0 as long as
-// a context runs zero-copy.
+// a context runs zero-copy. Types and layouts that the NPU takes as they are:
+// the native attributes' (RKNN_QUERY_NATIVE_INPUT_ATTR and the like, also with
+// channels last), and UINT8 pixels with channels last for a 4-D input. Bytes of
+// a conversion are those of the program's side.
+//
+// The daemon counts too, for `rknnctl contexts` and `top`, and the two may
+// differ: a daemon that was started anew while the program ran begins at 0,
+// and a run that the program gave up for its timeout is counted by the daemon
+// alone, if it ended well there.
 typedef struct rknnd_copy_counters {
   uint64_t to_device_inputs_set;     // rknn_inputs_set
-  uint64_t to_device_conversion;     // bound input in another type or layout
+  uint64_t to_device_conversion;     // input in another type or layout
   uint64_t from_device_outputs_get;  // rknn_outputs_get
-  uint64_t from_device_conversion;   // bound output in another type or layout
+  uint64_t from_device_conversion;   // output in another type or layout
   uint64_t reserved[4];              // 0
 } rknnd_copy_counters;
 
@@ -47,6 +55,21 @@ typedef struct rknnd_copy_counters {
 // compiled with a shorter struct go on working; bytes beyond the fields that
 // the library knows are zeroed.
 int rknnd_query_copies(rknn_context context, rknnd_copy_counters* counters,
+                       uint32_t size);
+
+// Memory of the NPU by kind, in bytes: all that the daemon behind `context`
+// holds, for all its clients together. With target local: that is what this
+// process holds, since its daemon serves nobody else.
+typedef struct rknnd_memory {
+  uint64_t weight;       // of models
+  uint64_t internal;     // for intermediate tensors
+  uint64_t io;           // of rknn_create_mem and imported
+  uint64_t other;        // models on their way in
+  uint64_t reserved[4];  // 0
+} rknnd_memory;
+
+// Fills `memory`, of `size` bytes, as rknnd_query_copies does.
+int rknnd_query_memory(rknn_context context, rknnd_memory* memory,
                        uint32_t size);
 
 // The last finished run of a context, as its completion says. Times are the

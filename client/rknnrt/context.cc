@@ -51,15 +51,24 @@ void Consider(const std::vector<TensorAttr>& tensors, Direction direction,
   }
 }
 
-bool SameFormat(const TensorAttr& tensor, const Binding& binding) {
-  return tensor.type == binding.type && tensor.layout == binding.layout;
+bool SameFormat(const TensorAttr& native, const Binding& binding) {
+  return native.type == binding.type &&
+         (native.layout == binding.layout ||
+          // Not 4-D: the order is the model's whatever the layout says.
+          native.layout == RKNN_TENSOR_UNDEFINED);
 }
 
-// Whether the device takes memory in this format as it is.
+// Whether the NPU's first or last layer takes memory in this format as it is.
+// The daemon counts by the same rule (daemon/core/binding_set.cc).
 bool IsNative(const ModelDescription& model, Direction direction,
               uint32_t index, const Binding& binding) {
   if (binding.pass_through) return true;
   const bool input = direction == Direction::kInput;
+  // Pixels: normalisation and quantisation are part of the first layer.
+  if (input && model.inputs[index].dims_count == 4 &&
+      binding.type == RKNN_TENSOR_UINT8 && binding.layout == RKNN_TENSOR_NHWC) {
+    return true;
+  }
   const auto& native = input ? model.native_inputs : model.native_outputs;
   const auto& nhwc =
       input ? model.native_nhwc_inputs : model.native_nhwc_outputs;
@@ -112,6 +121,10 @@ LastRun Context::last_run() const {
 }
 
 Expected<void> Context::Destroy() {
+  {
+    const base::MutexLock lock(mutex_);
+    destroyed_ = true;
+  }
   Expected<void> done = target_->DestroyContext(number_);
   const base::MutexLock lock(mutex_);
   for (void* result : results_) free(result);  // NOLINT: made by malloc
@@ -137,10 +150,9 @@ Outcome Context::BindPort(Direction direction, uint32_t index, Source source,
   port.binding = binding;
   const std::vector<TensorAttr>& tensors =
       input ? model_->inputs : model_->outputs;
-  port.converted =
-      source == Source::kOwn || IsNative(*model_, direction, index, binding)
-          ? 0
-          : tensors[index].elements * ElementSize(binding.type);
+  port.converted = IsNative(*model_, direction, index, binding)
+                       ? 0
+                       : tensors[index].elements * ElementSize(binding.type);
   return {};
 }
 

@@ -97,7 +97,7 @@ class Context {
     Binding binding;
     // Inputs: memory of our own. Outputs share outputs_.
     std::shared_ptr<Buffer> own;
-    // Bytes that the device converts in each run of the program's memory.
+    // Bytes that the device converts in each run.
     uint64_t converted = 0;
   };
 
@@ -111,6 +111,9 @@ class Context {
                    const Binding& binding) RKNND_REQUIRES(mutex_);
   Outcome GetOutput(uint32_t index, rknn_output* output) RKNND_REQUIRES(mutex_);
   Outcome CheckRunnable() RKNND_REQUIRES(mutex_);
+  // Under the lock, so that a later sum never comes first, and none after the
+  // context's end.
+  void ShowCopies() RKNND_REQUIRES(mutex_);
 
   const uint32_t number_;
   const uint32_t flags_;
@@ -123,6 +126,7 @@ class Context {
   std::vector<Port> outputs_ RKNND_GUARDED_BY(mutex_);
   std::shared_ptr<Buffer> output_memory_ RKNND_GUARDED_BY(mutex_);
   bool runnable_ RKNND_GUARDED_BY(mutex_) = false;
+  bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
   uint64_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
   LastRun last_run_ RKNND_GUARDED_BY(mutex_);
   // Results that rknn_outputs_get allocated and that wait for their release:

@@ -121,5 +121,58 @@ TEST(MatchTensorTest, NameWithoutAnEndIsReadNoFurtherThanItsField) {
   EXPECT_FALSE(MatchTensor(model, attr).ok());
 }
 
+// A target that keeps what it is shown.
+class ShownCopies final : public Target {
+ public:
+  [[nodiscard]] TargetInfo info() const override { return {}; }
+  base::Expected<std::shared_ptr<const ModelDescription>> CreateContext(
+      const ContextRequest&, const std::shared_ptr<ModelSource>&) override {
+    return kNone;
+  }
+  base::Expected<void> DestroyContext(uint32_t) override {
+    shown = 0;
+    return {};
+  }
+  base::Expected<void> SetCoreMask(uint32_t, uint32_t) override { return {}; }
+  base::Expected<void> Bind(uint32_t, Direction, uint32_t,
+                            const Binding&) override {
+    return {};
+  }
+  base::Expected<BufferHandle> AllocateBuffer(uint64_t, uint32_t) override {
+    return kNone;
+  }
+  base::Expected<BufferHandle> ImportBuffer(int, uint64_t) override {
+    return kNone;
+  }
+  void ReleaseBuffer(uint32_t) override {}
+  base::Expected<MemorySize> GetMemorySize(uint32_t) override { return kNone; }
+  base::Expected<MemoryKinds> GetMemory() override { return kNone; }
+  base::Expected<std::string> PerfDetail(uint32_t) override { return kNone; }
+  void ShowCopies(uint32_t, uint64_t, uint64_t) override { ++shown; }
+  base::Expected<RunReport> Run(const RunRequest&) override { return kNone; }
+
+  int shown = 0;
+
+ private:
+  const base::Error kNone = {base::Code::kUnimplemented, "not here"};
+};
+
+TEST(ContextTest, CallThatEndsAfterTheContextShowsNothing) {
+  const auto target = std::make_shared<ShownCopies>();
+  Context context(7, 0, target,
+                  std::make_shared<const ModelDescription>(TwoByTwo()));
+  rknn_input input = {};
+  const float value[8] = {};
+  input.buf = const_cast<float*>(value);
+  input.size = sizeof value;
+  input.index = 1;
+  input.type = RKNN_TENSOR_FLOAT32;
+  (void)context.SetInputs({&input, 1});
+  EXPECT_EQ(target->shown, 1);
+  ASSERT_TRUE(context.Destroy().ok());
+  (void)context.SetInputs({&input, 1});
+  EXPECT_EQ(target->shown, 0);
+}
+
 }  // namespace
 }  // namespace rknnd::client

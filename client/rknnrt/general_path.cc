@@ -122,6 +122,15 @@ Outcome Context::ApplyInput(const InputPlan& plan) {
   return {};
 }
 
+void Context::ShowCopies() {
+  // Another thread's call may end after rknn_destroy; what the target keeps for
+  // a context it no longer has would stay.
+  if (destroyed_) return;
+  target_->ShowCopies(
+      number_, copies_.to_device_inputs_set.load(std::memory_order_relaxed),
+      copies_.from_device_outputs_get.load(std::memory_order_relaxed));
+}
+
 Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
   if (inputs.empty() || inputs.size() > model_->inputs.size()) {
     return Fail(Code::kInvalidArgument,
@@ -135,10 +144,12 @@ Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
     if (Outcome wrong = PlanInput(inputs[i], &plans[i])) return wrong;
   }
   const base::MutexLock lock(mutex_);
+  Outcome failed;
   for (const InputPlan& plan : plans) {
-    if (Outcome failed = ApplyInput(plan)) return failed;
+    if ((failed = ApplyInput(plan))) break;
   }
-  return {};
+  ShowCopies();
+  return failed;
 }
 
 Outcome Context::BindOwnOutputs() {
@@ -288,6 +299,7 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
     }
     if (memory != nullptr) memory->EndCpuAccess(CpuAccess::kRead);
     if (!failed && extend != nullptr) extend->frame_id = last_run_.frame;
+    ShowCopies();
   }
   if (failed) ReleaseOutputs(outputs);
   return failed;

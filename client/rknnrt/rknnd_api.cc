@@ -15,6 +15,14 @@ namespace {
 [[gnu::used, gnu::retain]] const char kVersionText[] =
     "librknnrt version: " RKNND_CLIENT_API_VERSION;
 
+// Into a program's struct of `size` bytes, which may be an older, shorter one
+// or a newer, longer one.
+template <class Struct>
+void CopyFitting(const Struct& known, void* to, uint32_t size) {
+  std::memset(to, 0, size);
+  std::memcpy(to, &known, std::min<size_t>(size, sizeof known));
+}
+
 }  // namespace
 
 using rknnd::client::CallOn;
@@ -44,8 +52,26 @@ RKNND_API int rknnd_query_copies(rknn_context context,
     known.to_device_conversion = copies.to_device_conversion.load();
     known.from_device_outputs_get = copies.from_device_outputs_get.load();
     known.from_device_conversion = copies.from_device_conversion.load();
-    std::memset(counters, 0, size);
-    std::memcpy(counters, &known, std::min<size_t>(size, sizeof known));
+    CopyFitting(known, counters, size);
+    return {};
+  });
+}
+
+RKNND_API int rknnd_query_memory(rknn_context context, rknnd_memory* memory,
+                                 uint32_t size) {
+  return CallOn("rknnd_query_memory", context, [&](Context& found) -> Outcome {
+    if (memory == nullptr) return WrongParameter("memory is NULL");
+    const auto kinds = found.target().GetMemory();
+    if (!kinds.ok()) {
+      return rknnd::client::Failure{kinds.error(),
+                                    rknnd::client::Subject::kContext};
+    }
+    rknnd_memory known = {};
+    known.weight = kinds->weight;
+    known.internal = kinds->internal;
+    known.io = kinds->io;
+    known.other = kinds->other;
+    CopyFitting(known, memory, size);
     return {};
   });
 }

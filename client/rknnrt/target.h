@@ -22,6 +22,7 @@ namespace rknnd::client {
 using TensorAttr = wire::TensorAttr;
 using ModelDescription = wire::ContextInfo;
 using MemorySize = wire::MemorySize;
+using MemoryKinds = wire::MemoryKinds;
 
 enum class Direction : uint8_t { kInput, kOutput };
 
@@ -101,7 +102,16 @@ class Target {
   virtual void ReleaseBuffer(uint32_t buffer) = 0;
 
   virtual base::Expected<MemorySize> GetMemorySize(uint32_t context) = 0;
+  // What the NPU holds for all its users.
+  virtual base::Expected<MemoryKinds> GetMemory() = 0;
   virtual base::Expected<std::string> PerfDetail(uint32_t context) = 0;
+
+  // Shows whoever looks at the NPU what was copied for `context`, in all, until
+  // DestroyContext, after which it is not to be called. Asks nobody, so that it
+  // costs little; a target without such a place forgets it.
+  virtual void ShowCopies(uint32_t /*context*/,
+                          uint64_t /*to_device_inputs_set*/,
+                          uint64_t /*from_device_outputs_get*/) {}
 
   // Blocks until the run has ended. Allocates nothing when it succeeds.
   virtual base::Expected<RunReport> Run(const RunRequest& request) = 0;

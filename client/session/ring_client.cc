@@ -11,6 +11,16 @@
 
 namespace rknnd::client {
 
+namespace {
+
+// The daemon may be reading it.
+template <class T>
+void Store(T& shared, T value) {
+  __atomic_store_n(&shared, value, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
 RingClient::RingClient(wire::Ring* ring, int doorbell)
     : ring_(ring), doorbell_(doorbell) {
   const base::MutexLock lock(mutex_);
@@ -87,6 +97,29 @@ Answer RingClient::Take(const Ticket& ticket) {
 void RingClient::Abandon(const Ticket& ticket) {
   const base::MutexLock lock(mutex_);
   abandoned_[abandoned_count_++] = ticket;
+}
+
+void RingClient::ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
+                            uint64_t from_device_outputs_get) {
+  const base::MutexLock lock(mutex_);
+  auto* copier = std::find(copiers_.begin(), copiers_.end(), context);
+  if (copier == copiers_.end()) {
+    copier = std::find(copiers_.begin(), copiers_.end(), 0U);
+  }
+  if (copier == copiers_.end()) return;
+  *copier = context;
+  wire::CopyRecord& record = ring_->copies[copier - copiers_.begin()];
+  Store(record.to_device_inputs_set, to_device_inputs_set);
+  Store(record.from_device_outputs_get, from_device_outputs_get);
+  Store(record.context, context);
+}
+
+void RingClient::ForgetCopies(uint32_t context) {
+  const base::MutexLock lock(mutex_);
+  auto* copier = std::find(copiers_.begin(), copiers_.end(), context);
+  if (copier == copiers_.end()) return;
+  *copier = 0;
+  Store(ring_->copies[copier - copiers_.begin()].context, 0U);
 }
 
 void RingClient::CollectAbandoned() {

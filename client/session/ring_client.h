@@ -58,6 +58,13 @@ class RingClient {
   // Nobody waits for this job any more. Its slot comes free with its answer.
   void Abandon(const Ticket& ticket);
 
+  // Shows the daemon what was copied for `context`, in all. No system call. A
+  // process with more contexts than there are records keeps the rest to itself.
+  void ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
+                  uint64_t from_device_outputs_get);
+  // The context is gone; its record is another's.
+  void ForgetCopies(uint32_t context);
+
  private:
   [[nodiscard]] bool IsDone(const Ticket& ticket) const;
   void CollectAbandoned() RKNND_REQUIRES(mutex_);
@@ -77,6 +84,8 @@ class RingClient {
   uint32_t free_count_ RKNND_GUARDED_BY(mutex_) = wire::kRingEntries;
   std::array<Ticket, wire::kRingEntries> abandoned_ RKNND_GUARDED_BY(mutex_);
   uint32_t abandoned_count_ RKNND_GUARDED_BY(mutex_) = 0;
+  // Whose each record is, 0: nobody's. Our own, as with all we decide by.
+  std::array<uint32_t, wire::kCopyRecords> copiers_ RKNND_GUARDED_BY(mutex_){};
 };
 
 }  // namespace rknnd::client

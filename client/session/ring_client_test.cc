@@ -98,5 +98,28 @@ TEST_F(RingClientTest, CodeThatDoesNotExistIsUnknown) {
   EXPECT_EQ(client_.Take(ticket).code, base::Code::kUnknown);
 }
 
+TEST_F(RingClientTest, CopiesOfAContextStandInOneRecord) {
+  client_.ShowCopies(7, 100, 10);
+  client_.ShowCopies(8, 5, 0);
+  client_.ShowCopies(7, 200, 20);
+  const wire::CopyRecord* copies = ring()->copies;
+  EXPECT_EQ(copies[0].context, 7U);
+  EXPECT_EQ(copies[0].to_device_inputs_set, 200U);
+  EXPECT_EQ(copies[0].from_device_outputs_get, 20U);
+  EXPECT_EQ(copies[1].context, 8U);
+  EXPECT_EQ(copies[2].context, 0U);
+}
+
+TEST_F(RingClientTest, RecordOfAContextThatIsGoneIsUsedAgain) {
+  for (uint32_t i = 1; i <= wire::kCopyRecords; ++i)
+    client_.ShowCopies(i, 1, 1);
+  client_.ShowCopies(1000, 2, 2);  // no room: not seen
+  client_.ForgetCopies(3);
+  EXPECT_EQ(ring()->copies[2].context, 0U);
+  client_.ShowCopies(1000, 3, 3);
+  EXPECT_EQ(ring()->copies[2].context, 1000U);
+  EXPECT_EQ(ring()->copies[2].to_device_inputs_set, 3U);
+}
+
 }  // namespace
 }  // namespace rknnd::client

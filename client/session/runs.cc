@@ -37,6 +37,15 @@ std::optional<Error> SessionTarget::WhyLost(uint32_t context,
   return record == contexts_.end() ? std::nullopt : record->second.lost;
 }
 
+void SessionTarget::ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
+                               uint64_t from_device_outputs_get) {
+  // A rebuilt session sees the totals with the next copy.
+  const std::shared_ptr<Connection> connection = Current();
+  if (connection == nullptr) return;
+  connection->ring().ShowCopies(context, to_device_inputs_set,
+                                from_device_outputs_get);
+}
+
 SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
                                            const wire::Submission& job,
                                            Nanoseconds deadline,

@@ -230,6 +230,7 @@ Expected<void> SessionTarget::DestroyContext(uint32_t context) {
     const bool lost =
         record != contexts_.end() && record->second.lost.has_value();
     if (record != contexts_.end()) contexts_.erase(record);
+    if (connection != nullptr) connection->ring().ForgetCopies(context);
     if (lost || connection == nullptr) return {};
     wire::DestroyContext destroy{};
     destroy.context = context;
@@ -403,6 +404,18 @@ Expected<MemorySize> SessionTarget::GetMemorySize(uint32_t context) {
         Send(connection, wire::Verb::kMemorySize, request);
     if (!reply.ok()) return std::move(reply).error();
     return wire::Decode<MemorySize>(reply->body);
+  });
+}
+
+Expected<MemoryKinds> SessionTarget::GetMemory() {
+  return Ask([&](Connection& connection) -> Expected<MemoryKinds> {
+    const wire::ReportRequest request{rknnd_v1_ReportKind_REPORT_STATUS};
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kReport, request);
+    if (!reply.ok()) return std::move(reply).error();
+    Expected<wire::Report> report = wire::Decode<wire::Report>(reply->body);
+    if (!report.ok()) return std::move(report).error();
+    return report->memory;
   });
 }
 

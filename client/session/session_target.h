@@ -69,7 +69,10 @@ class SessionTarget final : public Target {
   base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) override;
   void ReleaseBuffer(uint32_t buffer) override;
   base::Expected<MemorySize> GetMemorySize(uint32_t context) override;
+  base::Expected<MemoryKinds> GetMemory() override;
   base::Expected<std::string> PerfDetail(uint32_t context) override;
+  void ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
+                  uint64_t from_device_outputs_get) override;
   base::Expected<RunReport> Run(const RunRequest& request) override;
 
  private:

@@ -30,6 +30,29 @@ std::string TensorName(const driver::ProgramInfo& program,
                       Tensors(program, direction)[index].name, "'");
 }
 
+// Whether the NPU's first or last layer takes memory in this format as it is.
+// The client library predicts the same (client/rknnrt/context.cc).
+bool IsNative(const driver::ProgramInfo& program, driver::Direction direction,
+              size_t index, const driver::TensorFormat& format) {
+  using driver::TensorLayout;
+  const bool input = direction == driver::Direction::kInput;
+  const driver::TensorAttr& tensor = Tensors(program, direction)[index];
+  const auto& natives = input ? program.native_inputs : program.native_outputs;
+  const driver::TensorAttr& native =
+      index < natives.size() ? natives[index] : tensor;
+  if (format.pass_through) return true;
+  const bool channels_last =
+      tensor.dims.size() == 4 && format.layout == TensorLayout::kNhwc;
+  // Pixels: normalisation and quantisation are part of the first layer.
+  if (input && channels_last && format.type == driver::TensorType::kUint8) {
+    return true;
+  }
+  return format.type == native.type &&
+         (channels_last || format.layout == native.layout ||
+          // Not 4-D: the order is the model's whatever the layout says.
+          native.layout == TensorLayout::kUndefined);
+}
+
 // Why more than the packed tensor is needed, where a client chose a stride.
 std::string StrideReason(const driver::TensorAttr& tensor,
                          const driver::TensorFormat& format) {
@@ -55,6 +78,7 @@ std::shared_ptr<const BindingSet> BindingSet::Empty(
   const auto prepare = [](Side& side, size_t tensors) {
     side.bindings.resize(tensors);
     side.buffers.resize(tensors);
+    side.conversions.resize(tensors);
     side.unbound = tensors;
   };
   prepare(set->inputs_, model->program().inputs.size());
@@ -85,6 +109,16 @@ absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::With(
       slot == nullptr ? driver::TensorBinding{}
                       : driver::TensorBinding{slot->memory(), request.offset,
                                               request.format};
+  uint64_t& conversion = side.conversions[request.index];
+  side.converted -= conversion;
+  conversion = 0;
+  if (slot != nullptr && !IsNative(model_->program(), request.direction,
+                                   request.index, request.format)) {
+    conversion =
+        Tensors(model_->program(), request.direction)[request.index].elements *
+        driver::ElementSize(request.format.type);
+  }
+  side.converted += conversion;
   return changed;
 }
 

@@ -40,6 +40,12 @@ class BindingSet {
   }
   // Names the first tensor without memory; OK when complete.
   [[nodiscard]] absl::Status CheckComplete() const;
+  // Bytes that the device converts in one run, because a tensor is bound in
+  // another type or layout than the NPU's own.
+  [[nodiscard]] uint64_t converted(driver::Direction direction) const {
+    return (direction == driver::Direction::kInput ? inputs_ : outputs_)
+        .converted;
+  }
   // How often `buffer` is bound here.
   [[nodiscard]] uint32_t Count(const Buffer* buffer) const;
 
@@ -47,6 +53,8 @@ class BindingSet {
   struct Side {
     std::vector<driver::TensorBinding> bindings;
     std::vector<std::shared_ptr<Buffer>> buffers;
+    std::vector<uint64_t> conversions;  // bytes, of each
+    uint64_t converted = 0;             // their sum
     size_t unbound = 0;
   };
 

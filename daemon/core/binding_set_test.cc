@@ -29,6 +29,7 @@ class BindingSetTest : public testing::CoreTest {
 
   static constexpr char kModel[] = "inputs=2 outputs=1 bytes=1000";
   TestSession session_;
+  uint32_t sequence_ = 0;
 };
 
 TEST_F(BindingSetTest, BufferThatFitsIsBound) {
@@ -144,6 +145,30 @@ TEST_F(BindingSetTest, RunningJobKeepsWhatWasBoundWhenItWasSubmitted) {
   ASSERT_TRUE(device.Release());
   EXPECT_EQ(session_.sink->last().status, absl::OkStatus());
   EXPECT_EQ(memory().io, before);
+}
+
+TEST_F(BindingSetTest, OnlyTensorsInAnotherFormatAreConverted) {
+  const auto converted = [this] {
+    EXPECT_TRUE(Submit(session_, 1, 0, ++sequence_).ok());
+    RunReady();
+    return service->Contexts()[0].copied;
+  };
+  ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 0, 5, 4096)).ok());
+  ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 1, 5, 4096)).ok());
+  ASSERT_TRUE(Bind(BindTo(1, Direction::kOutput, 0, 5, 4096)).ok());
+  EXPECT_EQ(converted().to_device_conversion, 0U);
+  BindRequest floats = BindTo(1, Direction::kInput, 1, 5, 4096);
+  floats.format.type = driver::TensorType::kFloat32;
+  ASSERT_TRUE(Bind(floats).ok());
+  EXPECT_EQ(converted().to_device_conversion, 4000U);
+  EXPECT_EQ(converted().to_device_conversion, 8000U);
+  // Bound again as the NPU has it: no more.
+  ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 1, 5, 4096)).ok());
+  BindRequest planes = BindTo(1, Direction::kOutput, 0, 5, 4096);
+  planes.format.layout = driver::TensorLayout::kNchw;
+  ASSERT_TRUE(Bind(planes).ok());
+  EXPECT_EQ(converted().to_device_conversion, 8000U);
+  EXPECT_EQ(converted().from_device_conversion, 2000U);
 }
 
 }  // namespace

@@ -164,6 +164,8 @@ bool JobGateImpl::Retire(Job* job, JobHold* hold) {
 void JobGateImpl::Answer(const JobCompletion& completion) {
   if (completion.status.ok()) {
     jobs_done_.fetch_add(1, std::memory_order_relaxed);
+    queue_time_.fetch_add(completion.queue, std::memory_order_relaxed);
+    run_time_.fetch_add(completion.run, std::memory_order_relaxed);
   }
   npu_time_.fetch_add(completion.run, std::memory_order_relaxed);
   runner_->CountAnswer(completion.status.ok());

@@ -51,7 +51,16 @@ class JobGateImpl final : public JobGate,
   void Answer(const JobCompletion& completion);
 
   [[nodiscard]] uint64_t jobs() const { return jobs_done_.load(); }
+  // On a core, with jobs that failed there.
   [[nodiscard]] base::Nanoseconds npu_time() const { return npu_time_.load(); }
+  // What those of jobs() waited for a core, and took on it.
+  [[nodiscard]] base::Nanoseconds queue_time() const {
+    return queue_time_.load();
+  }
+  [[nodiscard]] base::Nanoseconds run_time() const { return run_time_.load(); }
+  [[nodiscard]] CopiedBytes ClientCopies(uint32_t context) const {
+    return completions_->ClientCopies(context);
+  }
 
  private:
   struct Entry {
@@ -69,7 +78,7 @@ class JobGateImpl final : public JobGate,
   const std::shared_ptr<RunnerImpl> runner_;
   const std::shared_ptr<CompletionSink> completions_;
   std::atomic<uint64_t> jobs_done_{0};
-  std::atomic<base::Nanoseconds> npu_time_{0};
+  std::atomic<base::Nanoseconds> npu_time_{0}, queue_time_{0}, run_time_{0};
 
   base::Mutex mutex_;
   bool ended_ RKNND_GUARDED_BY(mutex_) = false;

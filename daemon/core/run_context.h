@@ -13,6 +13,7 @@
 
 #include "base/posix/mutex.h"
 #include "daemon/core/arenas.h"
+#include "daemon/core/binding_set.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/types.h"
 
@@ -61,13 +62,16 @@ class RunContext {
   // Where the running job's layer times go; empty when not asked for. One job
   // of a context runs at a time. Thread: worker.
   [[nodiscard]] std::span<int64_t> running_times() { return running_times_; }
-  // A job was run: its times become the last ones. Thread: worker.
-  void CountJob();
+  // A job was run on `bindings`: its times become the last ones. Thread:
+  // worker.
+  void CountJob(const BindingSet& bindings);
 
   // Jobs that ran without an error.
   [[nodiscard]] uint64_t jobs() const {
     return jobs_.load(std::memory_order_relaxed);
   }
+  // What the device converted in these; the client's own copies are 0 here.
+  [[nodiscard]] CopiedBytes conversions() const;
   // Nanoseconds per layer of the last run; empty before the first.
   [[nodiscard]] std::vector<int64_t> LastTimes() const;
 
@@ -78,6 +82,7 @@ class RunContext {
   const std::shared_ptr<const LoadedModel> model_;
   const std::shared_ptr<Arena> own_arena_;
   std::atomic<uint64_t> jobs_{0};
+  std::atomic<uint64_t> converted_in_{0}, converted_out_{0};
   std::vector<int64_t> running_times_;
 
   mutable base::Mutex mutex_;

@@ -21,6 +21,22 @@ thread_local const Job* starting_job = nullptr;
 
 }  // namespace
 
+void RunnerImpl::CoreTime::Begin(base::Nanoseconds now) {
+  busy.store(~(now - busy.load(std::memory_order_relaxed)),
+             std::memory_order_relaxed);
+}
+
+void RunnerImpl::CoreTime::End(base::Nanoseconds now) {
+  busy.store(now - ~busy.load(std::memory_order_relaxed),
+             std::memory_order_relaxed);
+  jobs.fetch_add(1, std::memory_order_relaxed);
+}
+
+base::Nanoseconds RunnerImpl::CoreTime::Until(const base::Clock& clock) const {
+  const base::Nanoseconds word = busy.load(std::memory_order_relaxed);
+  return word >= 0 ? word : clock.Now() - ~word;
+}
+
 RunnerImpl::RunnerImpl(Parts parts) : parts_(std::move(parts)) {}
 
 void RunnerImpl::EnterWorker() { parts_.device->EnterWorker(); }
@@ -36,6 +52,7 @@ void RunnerImpl::RunReady() {
 
 void RunnerImpl::Start(Job* job) {
   running_.fetch_add(1, std::memory_order_relaxed);
+  cores_[job->core].Begin(parts_.clock->Now());
   if (absl::Status refused = Prepare(job); !refused.ok()) {
     End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
     return;
@@ -101,7 +118,10 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   answer.total = now - job->submitted;
 
   const uint32_t core = job->core;
-  if (result.status.ok()) job->hold.context->CountJob();
+  cores_[core].End(now);
+  if (result.status.ok()) {
+    job->hold.context->CountJob(*job->hold.bindings);
+  }
   running_.fetch_sub(1, std::memory_order_relaxed);
   JobHold hold;
   // `job` is another submission's from here on.
@@ -114,6 +134,14 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   if (runnable && !in_run_ready) parts_.waker->WakeOne();
   NoticeIdle();
   // `hold` may be the last to know the gate, and with it this runner.
+}
+
+CoreReport RunnerImpl::Report(uint32_t core) const {
+  const CoreTime& time = cores_[core];
+  CoreReport report;
+  report.busy = time.Until(*parts_.clock);
+  report.jobs = time.jobs.load(std::memory_order_relaxed);
+  return report;
 }
 
 void RunnerImpl::Drain() {

@@ -4,6 +4,7 @@
 #ifndef DAEMON_CORE_RUNNER_IMPL_H_
 #define DAEMON_CORE_RUNNER_IMPL_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -54,8 +55,25 @@ class RunnerImpl final : public Runner, public JobFinisher {
   [[nodiscard]] uint64_t failed() const { return failed_.load(); }
   // Jobs on a core whose answer is not posted yet.
   [[nodiscard]] uint64_t running() const { return running_.load(); }
+  // How busy a core was until now. A job that ends meanwhile is in it once, up
+  // to a moment between its end and now; the number of jobs may be one off.
+  [[nodiscard]] CoreReport Report(uint32_t core) const;
 
  private:
+  // How long a core was busy, in one word so that a reader never meets half of
+  // a change: the time itself while no job is on the core, and else ~(start of
+  // the job - time before it), which is negative. Written by whoever has the
+  // core's token; read by any. Apart: workers of different cores share no cache
+  // line for it.
+  struct alignas(64) CoreTime {
+    std::atomic<base::Nanoseconds> busy{0};
+    std::atomic<uint64_t> jobs{0};
+
+    void Begin(base::Nanoseconds now);
+    void End(base::Nanoseconds now);
+    [[nodiscard]] base::Nanoseconds Until(const base::Clock& clock) const;
+  };
+
   void Start(Job* job);
   // Why the job is answered without a run, or OK with its request filled.
   absl::Status Prepare(Job* job);
@@ -65,6 +83,7 @@ class RunnerImpl final : public Runner, public JobFinisher {
   Parts parts_;
   std::atomic<bool> draining_{false};
   std::atomic<uint64_t> done_{0}, failed_{0}, running_{0};
+  std::array<CoreTime, 32> cores_;  // the service opens no device with more
 };
 
 }  // namespace rknnd::core

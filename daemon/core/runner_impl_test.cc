@@ -160,5 +160,63 @@ TEST_F(RunnerTest, EnterWorkerPreparesTheDevice) {
   EXPECT_EQ(device.entered(), 1U);
 }
 
+TEST_F(RunnerTest, CoreIsBusyFromTheStartOfAJobToItsEnd) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, /*core_mask=*/2);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  clock.Advance(50);
+  RunReady();
+  clock.Advance(300);
+  EXPECT_EQ(service->Status().cores[1].busy, 300);
+  EXPECT_EQ(service->Status().cores[1].jobs, 0U);
+  ASSERT_TRUE(device.Release());
+  clock.Advance(1000);
+  ASSERT_EQ(service->Status().cores.size(), 3U);
+  EXPECT_EQ(service->Status().cores[1].busy, 300);
+  EXPECT_EQ(service->Status().cores[1].jobs, 1U);
+  EXPECT_EQ(service->Status().cores[0].busy, 0);
+}
+
+TEST_F(RunnerTest, CoreThatIsNeverIdleIsBusyAllTheTime) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, /*core_mask=*/1);
+  device.HoldJobs(true);
+  for (uint32_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(Submit(session, 1, 0, i).ok());
+    RunReady();
+    clock.Advance(100);
+    EXPECT_EQ(service->Status().cores[0].busy, 100 * i);
+    ASSERT_TRUE(device.Release());
+    EXPECT_EQ(service->Status().cores[0].busy, 100 * i);
+  }
+  EXPECT_EQ(service->Status().cores[0].jobs, 3U);
+}
+
+TEST_F(RunnerTest, TimeOfAJobThatFailedIsNotThatOfTheGoodOnes) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  device.set_run_time(3 * base::kMicrosecond);
+  ASSERT_TRUE(Submit(session, 1, 0, 1).ok());
+  RunReady();
+  device.FailJobs(absl::InternalError("the core stalled"));
+  ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
+  RunReady();
+  EXPECT_EQ(service->Sessions()[0].jobs, 1U);
+  EXPECT_EQ(service->Sessions()[0].run_us, 3U);
+  EXPECT_EQ(service->Sessions()[0].npu_us, 6U);
+}
+
+TEST_F(RunnerTest, SessionSaysHowLongItsJobsWaited) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  for (uint32_t i = 1; i <= 2; ++i) {
+    ASSERT_TRUE(Submit(session, 1, 0, i).ok());
+    clock.Advance(1500 * base::kMicrosecond);
+    RunReady();
+  }
+  EXPECT_EQ(service->Sessions()[0].queue_us, 3000U);
+}
+
 }  // namespace
 }  // namespace rknnd::core

@@ -192,6 +192,9 @@ StatusReport Service::Status() const {
   report.jobs_running = runner.running();
   report.jobs_done = runner.done();
   report.jobs_failed = runner.failed();
+  for (uint32_t core = 0; core < report.device.cores; ++core) {
+    report.cores.push_back(runner.Report(core));
+  }
   report.memory = impl_->parts->ledger->totals();
   report.sram_free = device_info().sram_total;
   return report;

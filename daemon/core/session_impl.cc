@@ -348,6 +348,8 @@ SessionReport SessionImpl::Report() const {
   report.buffers = buffer_count();
   report.jobs = gate_->jobs();
   report.npu_us = static_cast<uint64_t>(gate_->npu_time()) / 1000;
+  report.queue_us = static_cast<uint64_t>(gate_->queue_time()) / 1000;
+  report.run_us = static_cast<uint64_t>(gate_->run_time()) / 1000;
   report.memory = account_->held().total();
   return report;
 }
@@ -361,6 +363,10 @@ void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
     report.core_mask = context.core_mask;
     report.priority = context.run->traits().priority;
     report.jobs = context.run->jobs();
+    const CopiedBytes client = gate_->ClientCopies(number);
+    report.copied = context.run->conversions();
+    report.copied.to_device_inputs_set = client.to_device_inputs_set;
+    report.copied.from_device_outputs_get = client.from_device_outputs_get;
     reports->push_back(report);
   }
 }

@@ -107,6 +107,12 @@ struct JobCompletion {
   absl::Status status;
 };
 
+// Bytes of a context's tensors that were copied on their way, by reason.
+struct CopiedBytes {
+  uint64_t to_device_inputs_set = 0, to_device_conversion = 0;
+  uint64_t from_device_outputs_get = 0, from_device_conversion = 0;
+};
+
 // Where a session's completions go: its ring. Outlives the session's jobs
 // (held by shared_ptr).
 class CompletionSink {
@@ -114,6 +120,11 @@ class CompletionSink {
   virtual ~CompletionSink() = default;
   // Thread: worker, any. Must not block, allocate or call back into core.
   virtual void Complete(const JobCompletion& completion) = 0;
+  // What the client says that it has copied for `context`: its word, to be
+  // shown and nothing else. Thread: loop.
+  [[nodiscard]] virtual CopiedBytes ClientCopies(uint32_t /*context*/) const {
+    return {};
+  }
 };
 
 // Lines for a session's own log (RKNN_LOG_LEVEL is the client's).
@@ -139,11 +150,17 @@ struct MemoryKinds {
   }
 };
 
+struct CoreReport {
+  base::Nanoseconds busy = 0;  // with a job, a running one included
+  uint64_t jobs = 0;           // that ended
+};
+
 struct StatusReport {
   driver::DeviceInfo device;
   base::Nanoseconds uptime = 0;
   uint32_t sessions = 0, models = 0, contexts = 0, buffers = 0;
   uint64_t jobs_queued = 0, jobs_running = 0, jobs_done = 0, jobs_failed = 0;
+  std::vector<CoreReport> cores;
   MemoryKinds memory;
   uint64_t sram_free = 0;
 };
@@ -153,6 +170,9 @@ struct SessionReport {
   SessionPeer peer;
   uint32_t contexts = 0, buffers = 0;
   uint64_t jobs = 0, npu_us = 0, memory = 0;
+  // What `jobs` waited for a core and took on it, in all; npu_us is also that
+  // of jobs that failed.
+  uint64_t queue_us = 0, run_us = 0;
 };
 
 struct ModelReport {
@@ -169,6 +189,7 @@ struct ContextReport {
   uint32_t core_mask = 0;
   Priority priority = Priority::kMedium;
   uint64_t jobs = 0;
+  CopiedBytes copied;
 };
 
 struct BufferReport {

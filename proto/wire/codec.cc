@@ -318,6 +318,7 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.sram_total = message.sram_total;
   raw.sram_free = message.sram_free;
   raw.unshared_total = message.unshared_total;
+  raw.uptime_ns = message.uptime_ns;
   auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
                        kMaxReportEntries, message.sessions);
   auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
@@ -326,10 +327,13 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
                        kMaxReportEntries, message.contexts);
   auto buffers = From(raw.buffers, rknnd_v1_BufferReport_fields,
                       kMaxReportEntries, message.buffers);
+  auto cores = From(raw.core_reports, rknnd_v1_CoreReport_fields,
+                    kMaxReportEntries, message.core_reports);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
   raw.buffers.arg = &buffers;
+  raw.core_reports.arg = &cores;
   return EncodeFields(rknnd_v1_Report_fields, &raw);
 }
 
@@ -344,10 +348,13 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                        kMaxReportEntries, message.contexts);
   auto buffers = Into(raw.buffers, rknnd_v1_BufferReport_fields,
                       kMaxReportEntries, message.buffers);
+  auto cores = Into(raw.core_reports, rknnd_v1_CoreReport_fields,
+                    kMaxReportEntries, message.core_reports);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
   raw.buffers.arg = &buffers;
+  raw.core_reports.arg = &cores;
   auto done = DecodeFields(body, rknnd_v1_Report_fields, &raw);
   if (!done.ok()) return done;
   message.device = TextOf(raw.device);
@@ -367,6 +374,7 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   message.sram_total = raw.sram_total;
   message.sram_free = raw.sram_free;
   message.unshared_total = raw.unshared_total;
+  message.uptime_ns = raw.uptime_ns;
   return {};
 }
 

@@ -49,7 +49,9 @@ using TensorAttr = rknnd_v1_TensorAttr;
 using MemoryKinds = rknnd_v1_MemoryKinds;
 using SessionReport = rknnd_v1_SessionReport;
 using ModelReport = rknnd_v1_ModelReport;
+using CopiedBytes = rknnd_v1_CopiedBytes;
 using ContextReport = rknnd_v1_ContextReport;
+using CoreReport = rknnd_v1_CoreReport;
 using BufferReport = rknnd_v1_BufferReport;
 using LogEvent = rknnd_v1_LogEvent;
 
@@ -91,6 +93,8 @@ struct Report {
   std::vector<ContextReport> contexts;
   std::vector<BufferReport> buffers;
   uint64_t unshared_total = 0;
+  uint64_t uptime_ns = 0;
+  std::vector<CoreReport> core_reports;
 };
 
 struct DrainReply {

@@ -101,6 +101,10 @@ TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   report.models[0].sha256[31] = 9;
   report.contexts.resize(2);
   report.contexts[1].core_mask = 7;
+  report.contexts[1].has_copied = true;
+  report.contexts[1].copied.from_device_outputs_get = 6;
+  report.uptime_ns = 77;
+  report.core_reports = {{1, 2}, {3, 4}};
   report.buffers.resize(500);
   SetText(report.buffers[499].heap, "memfd");
   report.unshared_total = 99;
@@ -116,6 +120,10 @@ TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   EXPECT_EQ(decoded.models[0].sha256[31], 9);
   ASSERT_EQ(decoded.contexts.size(), 2U);
   EXPECT_EQ(decoded.contexts[1].core_mask, 7U);
+  EXPECT_EQ(decoded.contexts[1].copied.from_device_outputs_get, 6U);
+  EXPECT_EQ(decoded.uptime_ns, 77U);
+  ASSERT_EQ(decoded.core_reports.size(), 2U);
+  EXPECT_EQ(decoded.core_reports[1].jobs, 4U);
   ASSERT_EQ(decoded.buffers.size(), 500U);
   EXPECT_STREQ(decoded.buffers[499].heap, "memfd");
   EXPECT_EQ(decoded.unshared_total, 99U);

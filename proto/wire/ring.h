@@ -70,6 +70,22 @@ struct CompletionText {
   char text[256];
 };
 
+// What the client has copied for one of its contexts, since that was made. The
+// daemon shows it and believes nothing of it. Stored without a lock: a reader
+// may see one number newer than the other.
+struct CopyRecord {
+  uint64_t to_device_inputs_set;
+  uint64_t from_device_outputs_get;
+  uint32_t context;  // the session's number, 0: free
+  uint32_t reserved;
+};
+static_assert(sizeof(CopyRecord) == 24);
+
+// As many as fit behind what the ring's first layout had, into its last page:
+// a peer that does not know them shares the same memory. Contexts of one
+// process beyond them copy without being seen.
+inline constexpr uint32_t kCopyRecords = 160;
+
 struct alignas(64) RingHeader {
   uint32_t magic;
   uint32_t entries;
@@ -85,9 +101,18 @@ struct Ring {
   Submission submissions[kRingEntries];
   Completion completions[kRingEntries];
   CompletionText texts[kRingEntries];
+  CopyRecord copies[kCopyRecords];
 };
+// Both ends map the same bytes, whenever each was built.
+static_assert(offsetof(Ring, submissions) == 192);
+static_assert(offsetof(Ring, completions) == 192 + 128 * 64);
+static_assert(offsetof(Ring, texts) == 192 + 2 * 128 * 64);
+static_assert(offsetof(Ring, copies) == 192 + 2 * 128 * 64 + 128 * 256);
+static_assert(offsetof(CopyRecord, from_device_outputs_get) == 8);
+static_assert(offsetof(CopyRecord, context) == 16);
 
 inline constexpr size_t kRingBytes = (sizeof(Ring) + 4095) / 4096 * 4096;
+static_assert(kRingBytes == 13 * 4096);  // a peer may map that much
 
 }  // namespace rknnd::wire
 

@@ -40,12 +40,20 @@ int RunProgram(const std::vector<std::string>& arguments,
 struct Network {
   const char* name;
   const char* float32_tolerance;
+  const char* layout = "nchw";  // of its images
 };
 constexpr char kFloat16Tolerance[] = "2e-3";
 // Stored outputs of the third are float16 themselves.
 constexpr Network kNetworks[] = {{"mnist_8", "1e-4"},
                                  {"ultraface_rfb_320", "1e-4"},
                                  {"squeezenet_fp16", "2e-3"}};
+// The others, with tensors of the graphs' own types. Most steps of the last are
+// a hundredth of its largest output.
+constexpr Network kOthers[] = {
+    {"yunet_n_320", "1e-4"},         {"yolox_nano", "1e-4"},
+    {"selfie_segmentation", "1e-4"}, {"vittrack", "1e-4"},
+    {"retinaface_int8_qdq", "1e-6"}, {"shufflenet_v2_int8", "1e-2"}};
+constexpr Network kWithIntegers[] = {{"magika_v3_3", "1e-4"}};
 
 // Network, its set of inputs, target, way of giving data, type of data.
 using Parameters =
@@ -61,7 +69,11 @@ TEST_P(AnswersTest, StoredAnswersComeBack) {
   if (target != kLocal) StartDaemon();
 
   std::vector<std::string> arguments = {
-      ProgramPath("tests/integration_answers"), model->path, way, type,
+      ProgramPath("tests/integration_answers"),
+      model->path,
+      way,
+      type,
+      network.layout,
       type == "fp16" ? kFloat16Tolerance : network.float32_tolerance};
   arguments.insert(arguments.end(), model->inputs.begin(), model->inputs.end());
   arguments.emplace_back(":");
@@ -84,6 +96,22 @@ INSTANTIATE_TEST_SUITE_P(, AnswersTest,
                                           testing::Values("unix", kLocal),
                                           testing::Values("copy", "bound"),
                                           testing::Values("fp32", "fp16")),
+                         NameOf);
+
+INSTANTIATE_TEST_SUITE_P(Others, AnswersTest,
+                         testing::Combine(testing::ValuesIn(kOthers),
+                                          testing::Values(0),
+                                          testing::Values("unix", kLocal),
+                                          testing::Values("copy", "bound"),
+                                          testing::Values("fp32")),
+                         NameOf);
+
+INSTANTIATE_TEST_SUITE_P(Integers, AnswersTest,
+                         testing::Combine(testing::ValuesIn(kWithIntegers),
+                                          testing::Values(1),
+                                          testing::Values("unix", kLocal),
+                                          testing::Values("copy", "bound"),
+                                          testing::Values("int32")),
                          NameOf);
 
 using VendorProgramTest = IntegrationTest;

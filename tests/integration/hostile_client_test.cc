@@ -361,6 +361,28 @@ TEST_F(HostileClientTest, RingFullOfNoiseHurtsNobody) {
   }
 }
 
+TEST_F(HostileClientTest, CopiesOfAClientAreItsOwnWordAboutItself) {
+  const uint32_t neighbour = NeighboursContext();
+  enemy_->SayHello();
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  // All of the neighbour's number but one: its own, twice.
+  for (wire::CopyRecord& record : enemy_->ring().copies) {
+    record = {kMost, kMost, neighbour == 7 ? 8 : neighbour, kMost & 0xffffffff};
+  }
+  enemy_->ring().copies[3].context = enemy_->ring().copies[9].context = 7;
+  const auto own = static_cast<uint64_t>(enemy_->welcome().session);
+  const wire::Report report =
+      enemy_->Report(rknnd_v1_ReportKind_REPORT_CONTEXTS);
+  ASSERT_EQ(report.contexts.size(), 2U);
+  for (const wire::ContextReport& context : report.contexts) {
+    EXPECT_EQ(context.copied.to_device_inputs_set == kMost,
+              context.session == own);
+    EXPECT_EQ(context.copied.from_device_outputs_get == kMost,
+              context.session == own);
+  }
+}
+
 TEST_F(HostileClientTest, RingThatChangesWhileItIsReadHurtsNobody) {
   enemy_->SayHello();
   std::minstd_rand random(5);

@@ -124,7 +124,9 @@ TEST_F(RknnctlAnswersTest, Contexts) {
   for (const json& context : contexts) {
     EXPECT_THAT(Fields(context),
                 UnorderedElementsAre("id", "session", "model", "core_mask",
-                                     "priority", "jobs"));
+                                     "priority", "jobs", "copied_bytes"));
+    EXPECT_THAT(Fields(context["copied_bytes"]),
+                UnorderedElementsAre("to_device", "from_device"));
     EXPECT_EQ(context["model"], Hash());
   }
   EXPECT_EQ(
@@ -212,9 +214,23 @@ TEST_F(RknnctlAnswersTest, Bench) {
   }
 }
 
+TEST_F(RknnctlAnswersTest, Top) {
+  const json top = Ask({"top", "--interval", "0.1"});
+  EXPECT_THAT(Fields(top),
+              UnorderedElementsAre("uptime_s", "interval_s", "cores", "jobs",
+                                   "latency_us", "memory", "sessions"));
+  ASSERT_THAT(top["cores"], SizeIs(3));
+  EXPECT_THAT(Fields(top["cores"][0]),
+              UnorderedElementsAre("core", "load", "jobs_per_s"));
+  EXPECT_GE(top["interval_s"], 0.1);
+  EXPECT_EQ(top["jobs"]["done"], 2);
+  ASSERT_THAT(top["sessions"], SizeIs(1));
+  EXPECT_EQ(top["sessions"][0]["pid"], client_->pid());
+}
+
 TEST_F(RknnctlAnswersTest, TextForPeople) {
   for (const char* verb :
-       {"status", "sessions", "models", "contexts", "buffers", "mem"}) {
+       {"status", "sessions", "models", "contexts", "buffers", "mem", "top"}) {
     const RknnctlResult result = Run({verb});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_GT(result.out.size(), 10U) << verb;

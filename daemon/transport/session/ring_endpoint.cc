@@ -34,6 +34,11 @@ wire::Submission CopyOut(const wire::Submission& shared) {
 }
 
 template <class T>
+T Load(const T& shared) {
+  return __atomic_load_n(&shared, __ATOMIC_RELAXED);
+}
+
+template <class T>
 void Store(T& shared, T value) {
   __atomic_store_n(&shared, value, __ATOMIC_RELAXED);
 }
@@ -134,6 +139,17 @@ absl::Status RingEndpoint::Take(const wire::Submission& entry,
   }
   Complete(refused);
   return absl::OkStatus();
+}
+
+core::CopiedBytes RingEndpoint::ClientCopies(uint32_t context) const {
+  core::CopiedBytes copies;
+  for (const wire::CopyRecord& record : ring_->copies) {
+    if (Load(record.context) != context) continue;
+    copies.to_device_inputs_set = Load(record.to_device_inputs_set);
+    copies.from_device_outputs_get = Load(record.from_device_outputs_get);
+    break;
+  }
+  return copies;
 }
 
 void RingEndpoint::Complete(const core::JobCompletion& completion) {

@@ -22,7 +22,7 @@
 namespace rknnd::transport {
 
 // Outlives its session: a job that still runs completes into it.
-// Thread: worker (Drain, Complete); loop (all else).
+// Thread: worker (Drain, Complete); any (HasEntries); loop (all else).
 class RingEndpoint final : public core::CompletionSink {
  public:
   static absl::StatusOr<std::shared_ptr<RingEndpoint>> Create();
@@ -51,6 +51,7 @@ class RingEndpoint final : public core::CompletionSink {
   [[nodiscard]] bool HasEntries() const;
 
   void Complete(const core::JobCompletion& completion) override;
+  [[nodiscard]] core::CopiedBytes ClientCopies(uint32_t context) const override;
 
  private:
   RingEndpoint(base::UniqueFd memory, base::UniqueFd doorbell,

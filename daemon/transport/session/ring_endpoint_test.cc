@@ -257,5 +257,12 @@ TEST_F(RingEndpointTest, ScribbledRingNeverTakesMoreThanItHolds) {
   }
 }
 
+TEST_F(RingEndpointTest, ClientsCopiesAreReadAsTheyStand) {
+  ring_->copies[wire::kCopyRecords - 1] = {300, 40, 9, 0};
+  EXPECT_EQ(endpoint_->ClientCopies(9).to_device_inputs_set, 300U);
+  EXPECT_EQ(endpoint_->ClientCopies(9).from_device_outputs_get, 40U);
+  EXPECT_EQ(endpoint_->ClientCopies(8).to_device_inputs_set, 0U);
+}
+
 }  // namespace
 }  // namespace rknnd::transport

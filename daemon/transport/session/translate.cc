@@ -89,7 +89,16 @@ wire::ContextReport ToContextReport(const core::ContextReport& report) {
   out.core_mask = report.core_mask;
   out.priority = static_cast<uint32_t>(report.priority);
   out.jobs = report.jobs;
+  out.has_copied = true;
+  out.copied = {report.copied.to_device_inputs_set,
+                report.copied.to_device_conversion,
+                report.copied.from_device_outputs_get,
+                report.copied.from_device_conversion};
   return out;
+}
+
+wire::CoreReport ToCoreReport(const core::CoreReport& report) {
+  return {static_cast<uint64_t>(report.busy), report.jobs};
 }
 
 wire::BufferReport ToBufferReport(const core::BufferReport& report) {
@@ -105,6 +114,15 @@ wire::BufferReport ToBufferReport(const core::BufferReport& report) {
 
 wire::MemoryKinds ToMemoryKinds(const core::MemoryKinds& kinds) {
   return {kinds.weight, kinds.internal, kinds.io, kinds.other};
+}
+
+template <class To, class From>
+std::vector<To> Each(const std::vector<From>& from,
+                     To (*translate)(const From&)) {
+  std::vector<To> out;
+  out.reserve(from.size());
+  for (const From& item : from) out.push_back(translate(item));
+  return out;
 }
 
 void FillStatus(const core::StatusReport& status, wire::Report& report) {
@@ -124,15 +142,8 @@ void FillStatus(const core::StatusReport& status, wire::Report& report) {
   report.memory = ToMemoryKinds(status.memory);
   report.sram_total = status.device.sram_total;
   report.sram_free = status.sram_free;
-}
-
-template <class To, class From>
-std::vector<To> Each(const std::vector<From>& from,
-                     To (*translate)(const From&)) {
-  std::vector<To> out;
-  out.reserve(from.size());
-  for (const From& item : from) out.push_back(translate(item));
-  return out;
+  report.uptime_ns = static_cast<uint64_t>(status.uptime);
+  report.core_reports = Each(status.cores, &ToCoreReport);
 }
 
 }  // namespace
@@ -230,6 +241,8 @@ wire::SessionReport ToSessionReport(const core::SessionReport& report) {
   out.jobs = report.jobs;
   out.npu_us = report.npu_us;
   out.memory = report.memory;
+  out.queue_us = report.queue_us;
+  out.run_us = report.run_us;
   return out;
 }
 

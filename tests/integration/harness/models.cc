@@ -245,6 +245,10 @@ TestModel MakeSlow(const std::string& folder, size_t products) {
                     products, 1);
 }
 
+TestModel MakeChain(const std::string& folder) {
+  return MakeShifts(folder, "chain", 32, 64, 3, 3);
+}
+
 TestModel MakeHeavy(const std::string& folder) {
   return MakeShifts(folder, "heavy", 1, 2048, 4, 4);
 }

@@ -32,6 +32,8 @@ TestModel MakeOtherConvNet(const std::string& folder);
 // A job of some hundred milliseconds, or a part of that: a chain of so many
 // matrix products.
 TestModel MakeSlow(const std::string& folder, size_t products = 80);
+// A small one with weights and intermediate tensors.
+TestModel MakeChain(const std::string& folder);
 // A model that takes its time to load: tens of megabytes of weights.
 TestModel MakeHeavy(const std::string& folder);
 // The sums of a convolution as int32.

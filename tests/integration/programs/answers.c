@@ -1,13 +1,16 @@
 /* A program as application writers have it: C99, nothing but rknn_api.h and
  * libc. Runs a model on stored inputs and compares with stored outputs.
  *
- *   answers MODEL copy|bound fp32|fp16 TOLERANCE INPUT... : OUTPUT...
+ *   answers MODEL copy|bound fp32|fp16|int32 nchw|nhwc TOLERANCE INPUT... :
+ *           OUTPUT...
  *
  * copy: rknn_inputs_set and rknn_outputs_get; bound: rknn_create_mem and
- * rknn_set_io_mem. Files are tensors in NCHW order, float32 or float16 by their
- * size. Prints the largest error of each output; exits with 0 when each is at
- * most TOLERANCE times the largest stored value, with 1 when not, 2 when a call
- * failed, 3 on bad usage. */
+ * rknn_set_io_mem. The type is that of the program's tensors (int32: of its
+ * inputs, its outputs are fp32), the layout that of the input files; files are
+ * float32 or float16 by their size, inputs int32 where so said. Prints the
+ * largest error of each output; exits with 0 when each is at most TOLERANCE
+ * times the largest stored value, with 1 when not, 2 when a call failed, 3 on
+ * bad usage. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -75,8 +78,9 @@ static uint16_t float_to_half(float value) {
 /* ---- files ----------------------------------------------------------------
  */
 
-/* The `count` floats of a file of float32 or float16. */
-static float* read_tensor(const char* path, uint32_t count) {
+/* The `count` numbers of a file of float32 or float16, or of int32. */
+static float* read_tensor(const char* path, uint32_t count,
+                          rknn_tensor_type type) {
   FILE* file = fopen(path, "rb");
   size_t room = (size_t)count * 4 + 1;
   unsigned char* bytes = malloc(room);
@@ -86,7 +90,13 @@ static float* read_tensor(const char* path, uint32_t count) {
   if (file == NULL || bytes == NULL || values == NULL) fail(path, 0);
   size = fread(bytes, 1, room, file);
   fclose(file);
-  if (size == (size_t)count * 4) {
+  if (size == (size_t)count * 4 && type == RKNN_TENSOR_INT32) {
+    for (i = 0; i < count; ++i) {
+      int32_t number;
+      memcpy(&number, bytes + (size_t)i * 4, sizeof number);
+      values[i] = (float)number;
+    }
+  } else if (size == (size_t)count * 4) {
     memcpy(values, bytes, size);
   } else if (size == (size_t)count * 2) {
     for (i = 0; i < count; ++i) {
@@ -105,13 +115,16 @@ static float* read_tensor(const char* path, uint32_t count) {
  */
 
 static uint32_t bytes_of(uint32_t count, rknn_tensor_type type) {
-  return count * (type == RKNN_TENSOR_FLOAT32 ? 4u : 2u);
+  return count * (type == RKNN_TENSOR_FLOAT16 ? 2u : 4u);
 }
 
 static void store(void* memory, uint32_t at, float value,
                   rknn_tensor_type type) {
   if (type == RKNN_TENSOR_FLOAT32) {
     memcpy((char*)memory + (size_t)at * 4, &value, 4);
+  } else if (type == RKNN_TENSOR_INT32) {
+    int32_t number = (int32_t)value;
+    memcpy((char*)memory + (size_t)at * 4, &number, 4);
   } else {
     uint16_t half = float_to_half(value);
     memcpy((char*)memory + (size_t)at * 2, &half, 2);
@@ -176,7 +189,8 @@ struct model {
   rknn_tensor_attr inputs[MAX_TENSORS], outputs[MAX_TENSORS];
   float* given[MAX_TENSORS];
   float* wanted[MAX_TENSORS];
-  rknn_tensor_type type;
+  rknn_tensor_type input_type, output_type;
+  rknn_tensor_format layout; /* of what is given */
   double tolerance;
 };
 
@@ -189,14 +203,14 @@ static int run_copy(struct model* m) {
   memset(outputs, 0, sizeof outputs);
   for (i = 0; i < m->number.n_input; ++i) {
     uint32_t count = m->inputs[i].n_elems;
-    void* bytes = malloc(bytes_of(count, m->type));
+    void* bytes = malloc(bytes_of(count, m->input_type));
     if (bytes == NULL) fail("malloc", 0);
-    for (k = 0; k < count; ++k) store(bytes, k, m->given[i][k], m->type);
+    for (k = 0; k < count; ++k) store(bytes, k, m->given[i][k], m->input_type);
     inputs[i].index = i;
-    inputs[i].type = m->type;
-    inputs[i].fmt = RKNN_TENSOR_NCHW;
+    inputs[i].type = m->input_type;
+    inputs[i].fmt = m->layout;
     inputs[i].buf = bytes;
-    inputs[i].size = bytes_of(count, m->type);
+    inputs[i].size = bytes_of(count, m->input_type);
   }
   check(rknn_inputs_set(m->context, m->number.n_input, inputs),
         "rknn_inputs_set");
@@ -208,28 +222,31 @@ static int run_copy(struct model* m) {
   check(rknn_run(m->context, NULL), "rknn_run");
   for (i = 0; i < m->number.n_output; ++i) {
     outputs[i].index = i;
-    outputs[i].want_float = m->type == RKNN_TENSOR_FLOAT32;
+    outputs[i].want_float = m->output_type == RKNN_TENSOR_FLOAT32;
   }
   check(rknn_outputs_get(m->context, m->number.n_output, outputs, NULL),
         "rknn_outputs_get");
   for (i = 0; i < m->number.n_output; ++i) {
     uint32_t count = m->outputs[i].n_elems;
-    if (outputs[i].size != bytes_of(count, m->type)) fail("size", (int)i);
-    good &=
-        compare(i, outputs[i].buf, m->type, m->wanted[i], count, m->tolerance);
+    if (outputs[i].size != bytes_of(count, m->output_type)) {
+      fail("size", (int)i);
+    }
+    good &= compare(i, outputs[i].buf, m->output_type, m->wanted[i], count,
+                    m->tolerance);
   }
   check(rknn_outputs_release(m->context, m->number.n_output, outputs),
         "rknn_outputs_release");
   return good;
 }
 
-static rknn_tensor_mem* bind(struct model* m, rknn_tensor_attr attr) {
-  uint32_t size = bytes_of(attr.n_elems, m->type);
+static rknn_tensor_mem* bind(struct model* m, rknn_tensor_attr attr,
+                             rknn_tensor_type type) {
+  uint32_t size = bytes_of(attr.n_elems, type);
   rknn_tensor_mem* mem;
   if (attr.size_with_stride > size) size = attr.size_with_stride;
   mem = rknn_create_mem(m->context, size);
   if (mem == NULL) fail("rknn_create_mem", 0);
-  attr.type = m->type;
+  attr.type = type;
   check(rknn_set_io_mem(m->context, mem, &attr), "rknn_set_io_mem");
   return mem;
 }
@@ -241,23 +258,23 @@ static int run_bound(struct model* m) {
   uint32_t i, k;
   for (i = 0; i < m->number.n_input; ++i) {
     const rknn_tensor_attr* attr = &m->inputs[i];
-    inputs[i] = bind(m, *attr);
-    if (attr->fmt == RKNN_TENSOR_NHWC && attr->n_dims == 4) {
-      store_nhwc(inputs[i]->virt_addr, m->given[i], attr, m->type);
+    inputs[i] = bind(m, *attr, m->input_type);
+    if (attr->fmt == RKNN_TENSOR_NHWC && m->layout == RKNN_TENSOR_NCHW) {
+      store_nhwc(inputs[i]->virt_addr, m->given[i], attr, m->input_type);
     } else {
       for (k = 0; k < attr->n_elems; ++k) {
-        store(inputs[i]->virt_addr, k, m->given[i][k], m->type);
+        store(inputs[i]->virt_addr, k, m->given[i][k], m->input_type);
       }
     }
   }
   for (i = 0; i < m->number.n_output; ++i) {
-    outputs[i] = bind(m, m->outputs[i]);
+    outputs[i] = bind(m, m->outputs[i], m->output_type);
   }
   check(rknn_run(m->context, NULL), "rknn_run");
   for (i = 0; i < m->number.n_output; ++i) {
     check(rknn_mem_sync(m->context, outputs[i], RKNN_MEMORY_SYNC_FROM_DEVICE),
           "rknn_mem_sync");
-    good &= compare(i, outputs[i]->virt_addr, m->type, m->wanted[i],
+    good &= compare(i, outputs[i]->virt_addr, m->output_type, m->wanted[i],
                     m->outputs[i].n_elems, m->tolerance);
   }
   for (i = 0; i < m->number.n_input; ++i) {
@@ -282,28 +299,31 @@ static void query(struct model* m, rknn_query_cmd what, uint32_t count,
 
 int main(int argc, char** argv) {
   static struct model m;
-  int good, at = 5;
+  int good, at = 6;
   uint32_t i;
-  if (argc < 8) return 3;
-  m.type =
+  if (argc < 9) return 3;
+  m.output_type =
       strcmp(argv[3], "fp16") == 0 ? RKNN_TENSOR_FLOAT16 : RKNN_TENSOR_FLOAT32;
-  m.tolerance = atof(argv[4]);
+  m.input_type =
+      strcmp(argv[3], "int32") == 0 ? RKNN_TENSOR_INT32 : m.output_type;
+  m.layout = strcmp(argv[4], "nhwc") == 0 ? RKNN_TENSOR_NHWC : RKNN_TENSOR_NCHW;
+  m.tolerance = atof(argv[5]);
   check(rknn_init(&m.context, argv[1], 0, 0, NULL), "rknn_init");
   check(
       rknn_query(m.context, RKNN_QUERY_IN_OUT_NUM, &m.number, sizeof m.number),
       "rknn_query");
   if (m.number.n_input > MAX_TENSORS || m.number.n_output > MAX_TENSORS ||
-      (uint32_t)argc != 6 + m.number.n_input + m.number.n_output) {
+      (uint32_t)argc != 7 + m.number.n_input + m.number.n_output) {
     return 3;
   }
   query(&m, RKNN_QUERY_INPUT_ATTR, m.number.n_input, m.inputs);
   query(&m, RKNN_QUERY_OUTPUT_ATTR, m.number.n_output, m.outputs);
   for (i = 0; i < m.number.n_input; ++i) {
-    m.given[i] = read_tensor(argv[at++], m.inputs[i].n_elems);
+    m.given[i] = read_tensor(argv[at++], m.inputs[i].n_elems, m.input_type);
   }
   ++at; /* the colon */
   for (i = 0; i < m.number.n_output; ++i) {
-    m.wanted[i] = read_tensor(argv[at++], m.outputs[i].n_elems);
+    m.wanted[i] = read_tensor(argv[at++], m.outputs[i].n_elems, m.output_type);
   }
   good = strcmp(argv[2], "bound") == 0 ? run_bound(&m) : run_copy(&m);
   check(rknn_destroy(m.context), "rknn_destroy");

@@ -154,6 +154,8 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"fill", {&Commands::Fill, 2}},         // MEM FILE
       {"compare_mem", {&Commands::CompareMemory, 2}},  // MEM FILE
       {"punch", {&Commands::PunchHole, 1}},            // MEM
+      {"peek", {&Commands::Peek, 3}},  // MEM OFFSET COUNT: bytes in hex
+      {"poke", {&Commands::Poke, 3}},  // MEM OFFSET BYTE
   };
   return table;
 }

@@ -70,6 +70,8 @@ class Commands {
   Reply Fill(const Words& words);
   Reply CompareMemory(const Words& words);
   Reply PunchHole(const Words& words);
+  Reply Peek(const Words& words);
+  Reply Poke(const Words& words);
 
   // 0, which is no context, for names never heard.
   rknn_context Context(const std::string& name) const;

@@ -181,4 +181,34 @@ Reply Commands::PunchHole(const Words& words) {
   return {};
 }
 
+Reply Commands::Peek(const Words& words) {
+  rknn_tensor_mem* mem = Mem(words[1]);
+  const uint64_t offset = Number(words[2]);
+  const uint64_t count = Number(words[3]);
+  if (mem == nullptr || offset > mem->size || count > mem->size - offset) {
+    return {kBadCommand, "no such memory, or too small"};
+  }
+  const auto* bytes = static_cast<const uint8_t*>(mem->virt_addr) +
+                      static_cast<size_t>(mem->offset) + offset;
+  std::string text;
+  for (uint64_t i = 0; i < count; ++i) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return {RKNN_SUCC, text};
+}
+
+Reply Commands::Poke(const Words& words) {
+  rknn_tensor_mem* mem = Mem(words[1]);
+  const uint64_t offset = Number(words[2]);
+  if (mem == nullptr || offset >= mem->size) {
+    return {kBadCommand, "no such memory, or too small"};
+  }
+  auto* bytes =
+      static_cast<uint8_t*>(mem->virt_addr) + static_cast<size_t>(mem->offset);
+  bytes[offset] = static_cast<uint8_t>(Number(words[3]));
+  return {};
+}
+
 }  // namespace rknnd::integration
