@@ -212,6 +212,30 @@ TEST_F(SoftDeviceTest, SubmitAllocatesNothing) {
   EXPECT_EQ(after, before);
 }
 
+TEST_F(SoftDeviceTest, SubmitOfAnIntegerNetworkAllocatesNothing) {
+  auto model = device_->Load(
+      testing::ReadFile(std::string(RKNND_SOURCE_ROOT) + "/examples/detector/"
+                                                         "detector.onnx"),
+      "", "detector");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const driver::ProgramInfo& program = (*model)->info().programs[0];
+  std::vector<driver::TensorFormat> outputs;
+  for (const driver::TensorAttr& attr : program.outputs) {
+    outputs.push_back(testing::PlainFormat(attr, TensorType::kInt8));
+  }
+  auto bound = BoundModel::Make(
+      *device_, **model,
+      {{.type = TensorType::kInt8, .layout = TensorLayout::kNhwc}}, outputs);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  ASSERT_TRUE((*bound)->Run().status.ok());
+  const uint64_t before = testing::Allocations();
+
+  driver::JobResult result = (*bound)->Run();
+
+  EXPECT_EQ(testing::Allocations(), before);
+  EXPECT_TRUE(result.status.ok()) << result.status;
+}
+
 TEST_F(SoftDeviceTest, BytesOfAnImageBecomeFloats) {
   OnnxBuilder builder;
   builder.Input("x", {1, 3, 2, 2})
@@ -430,6 +454,25 @@ TEST_F(SoftDeviceTest, ScalarOutputsHaveADimension) {
   auto model = Load(builder);
 
   EXPECT_THAT(model->info().programs[0].outputs[0].dims, ElementsAre(1));
+}
+
+TEST_F(SoftDeviceTest, ModelForAnotherChipIsRefusedByName) {
+  OnnxBuilder builder = AddTen();
+  builder.Metadata("rknn.target_platform", "rk3566");
+
+  const auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(model.status().message()),
+              AllOf(HasSubstr("is for rk3566, this NPU is rk3588"),
+                    HasSubstr("target_platform=rk3588")));
+}
+
+TEST_F(SoftDeviceTest, ModelForAChipWithTheSameNpuIsTaken) {
+  OnnxBuilder builder = AddTen();
+  builder.Metadata("rknn.target_platform", "RK3588S");
+
+  EXPECT_NE(Load(builder), nullptr);
 }
 
 }  // namespace

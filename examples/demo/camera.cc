@@ -1,221 +1,275 @@
-// See camera.h.
+// See camera.h. One thread for each context: it takes the camera's next frame,
+// which is drawn into memory behind a descriptor, letterboxes it into its
+// context's input, runs, and reads the boxes. The main thread reports.
 
 #include "examples/demo/camera.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#include "base/posix/half.h"
+#include "base/posix/mutex.h"
 #include "client/image/image.h"
-#include "client/include/rknn_api.h"
-#include "client/include/rknnd.h"
-#include "examples/demo/detection.h"
+#include "client/include/rknnd.hpp"
+#include "examples/demo/detector_context.h"
+#include "examples/demo/figures.h"
+#include "examples/demo/letterboxer.h"
+#include "examples/demo/subject.h"
+#include "examples/detector/frame.h"
 
 namespace rknnd::demo {
 namespace {
 
-// How the detectors of the demo were trained: (x - 127) / 128.
-constexpr float kMean = 127, kScale = 1 / 128.0F;
-// A hand-held camera: the picture wanders so many pixels.
-constexpr double kSway = 12;
+using Clock = std::chrono::steady_clock;
 
-// The API's word for what went wrong, kept until the process ends with it.
-bool Failed(const char* call, int code) {
-  if (code == RKNN_SUCC) return false;
-  std::fprintf(stderr, "%s: %d: %s\n", call, code, rknnd_last_error());
-  return true;
-}
+constexpr int kFrameWidth = 1920, kFrameHeight = 1080;
+constexpr auto kFramePeriod = std::chrono::microseconds(1'000'000 / 30);
+constexpr auto kReportPeriod = std::chrono::milliseconds(500);
 
-// A context with its inputs and outputs in memory that both sides map.
-class Detector {
+// The sensor: a frame every thirtieth of a second, to whoever takes it; frames
+// that nobody is free to take are lost, as a camera's are.
+// Thread: any.
+class Sensor {
  public:
-  ~Detector() {
-    for (rknn_tensor_mem* mem : {input_, scores_, boxes_}) {
-      if (mem != nullptr) rknn_destroy_mem(context_, mem);
-    }
-    if (context_ != 0) rknn_destroy(context_);
-  }
-  Detector() = default;
-  Detector(const Detector&) = delete;
-  Detector& operator=(const Detector&) = delete;
+  Sensor(std::unique_ptr<Subject> subject, double seconds)
+      : subject_(std::move(subject)),
+        begin_(Clock::now()),
+        end_(begin_ + std::chrono::duration_cast<Clock::duration>(
+                          std::chrono::duration<double>(seconds))) {}
 
-  bool Open(std::string model) {
-    if (Failed("rknn_init",
-               rknn_init(&context_, model.data(), 0, 0, nullptr))) {
-      return false;
-    }
-    rknn_tensor_attr input{}, scores{}, boxes{};
-    boxes.index = 1;
-    if (!Bind(RKNN_QUERY_INPUT_ATTR, &input, &input_) ||
-        !Bind(RKNN_QUERY_OUTPUT_ATTR, &scores, &scores_) ||
-        !Bind(RKNN_QUERY_OUTPUT_ATTR, &boxes, &boxes_)) {
-      return false;
-    }
-    height_ = static_cast<int>(input.dims[1]);
-    width_ = static_cast<int>(input.dims[2]);
-    candidates_ = scores.n_elems / 2;
-    return true;
+  // Waits for the next frame and writes it to `frame`. Its number; 0 when the
+  // film is over.
+  uint64_t Capture(const detector::Nv12& frame) {
+    const uint64_t number = TakeNumber();
+    const auto time = begin_ + number * kFramePeriod;
+    if (time > end_) return 0;
+    std::this_thread::sleep_until(time);
+    const base::MutexLock lock(drawing_);
+    subject_->Draw(number, frame);
+    return number;
   }
 
-  [[nodiscard]] int width() const { return width_; }
-  [[nodiscard]] int height() const { return height_; }
+  [[nodiscard]] double Elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  // Reading answers needs no turn.
+  [[nodiscard]] const Subject& subject() const { return *subject_; }
 
-  // Writes a frame of width() x height() where the NPU reads it, as the
-  // half-precision numbers it takes without another look.
-  void Fill(const client::Image& frame) {
-    const client::ConstPixels pixels = frame.pixels();
-    const auto row_elements = static_cast<size_t>(width_) * 3;
-    std::vector<float> row(row_elements);
-    auto* to = static_cast<uint16_t*>(input_->virt_addr);
-    for (int y = 0; y < height_; ++y) {
-      const uint8_t* from =
-          pixels.data + static_cast<size_t>(y) * pixels.stride;
-      std::transform(from, from + row_elements, row.begin(), [](uint8_t v) {
-        return (static_cast<float>(v) - kMean) * kScale;
-      });
-      base::FloatToHalf(row, {to, row_elements});
-      to += row_elements;
+ private:
+  // Of the first frame that is neither over nor somebody else's.
+  uint64_t TakeNumber() {
+    const base::MutexLock lock(mutex_);
+    const auto now =
+        static_cast<uint64_t>((Clock::now() - begin_) / kFramePeriod);
+    return number_ = std::max(number_ + 1, now);
+  }
+
+  const std::unique_ptr<Subject> subject_;
+  const Clock::time_point begin_, end_;
+  base::Mutex drawing_;  // the subject draws one frame at a time
+  base::Mutex mutex_;
+  uint64_t number_ RKNND_GUARDED_BY(mutex_) = 0;
+};
+
+// What the threads have seen so far. Thread: any.
+class Tally {
+ public:
+  void Add(double latency_us, size_t boxes) {
+    const base::MutexLock lock(mutex_);
+    ++frames_;
+    new_latencies_.push_back(latency_us);
+    boxes_ = boxes;
+  }
+  void Fail(const std::string& what) {
+    const base::MutexLock lock(mutex_);
+    if (failure_.empty()) failure_ = what;
+  }
+  // One of the threads has ended.
+  void End() {
+    const base::MutexLock lock(mutex_);
+    ++ended_;
+    changed_.notify_all();
+  }
+
+  // Waits a while; whether all `threads` have ended.
+  bool Wait(size_t threads) {
+    const base::MutexLock lock(mutex_);
+    const auto until = Clock::now() + kReportPeriod;
+    while (ended_ < threads && Clock::now() < until) {
+      changed_.wait_until(mutex_, until);
     }
+    return ended_ == threads;
   }
-
-  bool Run() { return !Failed("rknn_run", rknn_run(context_, nullptr)); }
-
-  [[nodiscard]] std::vector<Detection> Answer() const {
-    return Decode(Floats(*scores_, candidates_ * 2),
-                  Floats(*boxes_, candidates_ * 4));
+  // For the next line: each latency stands in one of them.
+  [[nodiscard]] StreamFigures TakeFigures(double seconds) {
+    const base::MutexLock lock(mutex_);
+    StreamFigures figures;
+    figures.frames = frames_;
+    figures.fps = static_cast<double>(frames_) / seconds;
+    figures.boxes = boxes_;
+    figures.latencies_us = std::exchange(new_latencies_, {});
+    return figures;
   }
-
-  [[nodiscard]] uint64_t CopiedBytes() const {
-    rknnd_copy_counters copies{};
-    rknnd_query_copies(context_, &copies, sizeof copies);
-    return copies.to_device_inputs_set + copies.to_device_conversion +
-           copies.from_device_outputs_get + copies.from_device_conversion;
+  [[nodiscard]] std::string failure() {
+    const base::MutexLock lock(mutex_);
+    return failure_;
   }
 
  private:
-  static std::vector<float> Floats(const rknn_tensor_mem& mem, size_t count) {
-    std::vector<float> floats(count);
-    base::HalfToFloat({static_cast<const uint16_t*>(mem.virt_addr), count},
-                      floats);
-    return floats;
-  }
-
-  bool Bind(rknn_query_cmd which, rknn_tensor_attr* attr,
-            rknn_tensor_mem** mem) {
-    if (Failed("rknn_query", rknn_query(context_, which, attr, sizeof *attr))) {
-      return false;
-    }
-    *mem = rknn_create_mem(context_, attr->size_with_stride);
-    if (*mem == nullptr) return !Failed("rknn_create_mem", RKNN_ERR_FAIL);
-    return !Failed("rknn_set_io_mem", rknn_set_io_mem(context_, *mem, attr));
-  }
-
-  rknn_context context_ = 0;
-  rknn_tensor_mem* input_ = nullptr;
-  rknn_tensor_mem* scores_ = nullptr;
-  rknn_tensor_mem* boxes_ = nullptr;
-  int width_ = 0, height_ = 0;
-  size_t candidates_ = 0;
+  base::Mutex mutex_;
+  base::CondVar changed_;
+  size_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
+  std::vector<double> new_latencies_ RKNND_GUARDED_BY(mutex_);
+  size_t boxes_ RKNND_GUARDED_BY(mutex_) = 0;
+  size_t ended_ RKNND_GUARDED_BY(mutex_) = 0;
+  std::string failure_ RKNND_GUARDED_BY(mutex_);
 };
 
-// The photo as a camera that sways sees it.
-client::Image Film(const client::Image& photo, int camera, int frame) {
-  client::Image view(photo.width(), photo.height());
-  const double phase = frame * 0.11 + camera * 1.7;
-  const int dx = static_cast<int>(std::lround(kSway * std::sin(phase)));
-  const int dy = static_cast<int>(std::lround(kSway * std::cos(phase * 0.7)));
-  const client::ConstPixels from = photo.pixels();
-  const client::Pixels to = view.pixels();
-  for (int y = 0; y < to.height; ++y) {
-    const int sy = std::clamp(y + dy, 0, from.height - 1);
-    for (int x = 0; x < to.width; ++x) {
-      const int sx = std::clamp(x + dx, 0, from.width - 1);
-      std::copy_n(from.data + static_cast<size_t>(sy) * from.stride + sx * 3, 3,
-                  to.data + static_cast<size_t>(y) * to.stride + x * 3);
+// A context, a frame for it, and the thread's way from one to the other.
+class Eye {
+ public:
+  Eye(Context context, const Normalisation& normalisation)
+      : detector_(std::move(context)),
+        memory_(Memory::Create(detector_.context(),
+                               static_cast<uint32_t>(detector::Nv12Bytes(
+                                   kFrameWidth, kFrameHeight)))),
+        frame_(
+            detector::Nv12In(memory_.as<uint8_t>(), kFrameWidth, kFrameHeight)),
+        letterboxer_(detector_.input(), kFrameWidth, kFrameHeight,
+                     normalisation) {}
+
+  [[nodiscard]] DetectorContext& detector() { return detector_; }
+  [[nodiscard]] uint64_t number() const { return number_; }
+
+  // Until the film is over.
+  void Film(Sensor& sensor, Tally& tally) {
+    while (const uint64_t number = sensor.Capture(frame_)) {
+      const auto captured = Clock::now();
+      letterboxer_.Write(frame_, detector_.input_memory().data());
+      detector_.Run();
+      findings_ = Find(sensor.subject());
+      number_ = number;
+      tally.Add(
+          std::chrono::duration<double, std::micro>(Clock::now() - captured)
+              .count(),
+          findings_.size());
     }
   }
-  return view;
+
+  // The last frame with its boxes.
+  base::Expected<void> WritePicture(const std::string& path) const {
+    client::Image image(kFrameWidth, kFrameHeight);
+    detector::ToRgb(frame_, image.pixels().data);
+    for (const Finding& finding : findings_) {
+      client::DrawBox(image.pixels(),
+                      letterboxer_.place().ToOriginal(finding.box),
+                      finding.color, 4);
+    }
+    return client::WritePng(path, std::as_const(image).pixels());
+  }
+
+ private:
+  [[nodiscard]] std::vector<Finding> Find(const Subject& subject) const {
+    const std::vector<uint32_t> shape = detector_.input().shape();
+    return subject.Find(detector_.Answer(), static_cast<int>(shape[2]),
+                        static_cast<int>(shape[1]));
+  }
+
+  DetectorContext detector_;
+  Memory memory_;
+  detector::Nv12 frame_;
+  Letterboxer letterboxer_;
+  std::vector<Finding> findings_;
+  uint64_t number_ = 0;
+};
+
+void Say(const nlohmann::json& line) {
+  std::puts(line.dump().c_str());
+  std::fflush(stdout);
 }
 
-bool WriteAnswer(client::Image frame, const std::vector<Detection>& found,
-                 const std::string& path) {
-  const auto width = static_cast<float>(frame.width());
-  const auto height = static_cast<float>(frame.height());
-  for (const Detection& d : found) {
-    client::DrawBox(
-        frame.pixels(),
-        {d.left * width, d.top * height, d.right * width, d.bottom * height},
-        {80, 255, 80}, 3);
+std::unique_ptr<Subject> MakeSubject(const CameraOptions& options) {
+  if (options.picture.empty()) {
+    // Each camera looks at a place of its own, none of which the detector was
+    // trained on. The first are places where figures seldom hide each other, as
+    // one hangs up a camera.
+    constexpr std::array<uint64_t, 4> kPlaces = {149, 80, 83, 158};
+    constexpr uint64_t kMorePlaces = 9001;
+    const auto number = static_cast<uint64_t>(options.number);
+    return FilmStreet(
+        number < kPlaces.size() ? kPlaces.at(number) : kMorePlaces + number,
+        kFrameWidth, kFrameHeight);
   }
-  const auto written = client::WritePng(path, frame.pixels());
-  if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
-  return written.ok();
+  auto photo = FilmPhoto(options.picture, options.number);
+  if (!photo) throw Error(RKNN_ERR_FAIL, photo.error().message);
+  return *std::move(photo);
+}
+
+int Film(const CameraOptions& options) {
+  std::unique_ptr<Subject> subject = MakeSubject(options);
+  std::vector<std::unique_ptr<Eye>> eyes;
+  for (int i = 0; i < options.contexts; ++i) {
+    eyes.push_back(std::make_unique<Eye>(Context::FromFile(options.model),
+                                         subject->normalisation()));
+    // The first run takes its pages in; a film begins warm.
+    eyes.back()->detector().Run();
+  }
+  Say(ToJson(eyes.back()->detector().context().NpuMemory()));
+  if (std::getchar() == EOF) return 1;
+
+  Sensor sensor(std::move(subject), options.seconds);
+  Tally tally;
+  std::vector<std::thread> threads;
+  threads.reserve(eyes.size());
+  for (const auto& eye : eyes) {
+    threads.emplace_back([&, at = eye.get()] {
+      try {
+        at->Film(sensor, tally);
+      } catch (const std::exception& error) {
+        tally.Fail(error.what());
+      }
+      tally.End();
+    });
+  }
+  while (!tally.Wait(eyes.size()))
+    Say(ToJson(tally.TakeFigures(sensor.Elapsed())));
+  StreamFigures figures = tally.TakeFigures(sensor.Elapsed());
+  for (std::thread& thread : threads) thread.join();
+  if (!tally.failure().empty()) throw Error(RKNN_ERR_FAIL, tally.failure());
+
+  const auto& newest = **std::max_element(
+      eyes.begin(), eyes.end(),
+      [](const auto& a, const auto& b) { return a->number() < b->number(); });
+  const auto written = newest.WritePicture(options.output);
+  if (!written) throw Error(RKNN_ERR_FAIL, written.error().message);
+  for (const auto& eye : eyes) {
+    // The one that warmed up is a run like all others.
+    figures.copied_bytes += eye->detector().CopiedBytes();
+  }
+  figures.picture = options.output;
+  figures.done = true;
+  Say(ToJson(figures));
+  return 0;
 }
 
 }  // namespace
 
 int RunCamera(const CameraOptions& options) {
-  auto photo = client::ReadImage(options.picture);
-  if (!photo) {
-    std::fprintf(stderr, "%s\n", photo.error().message.c_str());
+  try {
+    return Film(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "camera %d: %s\n", options.number, error.what());
     return 1;
   }
-  std::vector<std::unique_ptr<Detector>> detectors;
-  for (int i = 0; i < options.contexts; ++i) {
-    detectors.push_back(std::make_unique<Detector>());
-    if (!detectors.back()->Open(options.model)) return 1;
-  }
-  client::Image input(detectors[0]->width(), detectors[0]->height());
-  client::Resize(photo->pixels(), input.pixels());
-  for (const auto& detector : detectors) {
-    detector->Fill(input);
-    if (!detector->Run()) return 1;
-  }
-  std::puts("ready");
-  std::fflush(stdout);
-  if (std::getchar() == EOF) return 1;
-
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const auto end = start + std::chrono::duration<double>(options.seconds);
-  std::vector<double> latencies;
-  std::vector<Detection> found;
-  client::Image view;
-  int frames = 0;
-  do {
-    Detector& detector =
-        *detectors[static_cast<size_t>(frames) % detectors.size()];
-    view = Film(*photo, options.number, frames++);
-    client::Resize(view.pixels(), input.pixels());
-    detector.Fill(input);
-    const auto submitted = Clock::now();
-    if (!detector.Run()) return 1;
-    latencies.push_back(
-        std::chrono::duration<double, std::micro>(Clock::now() - submitted)
-            .count());
-    found = detector.Answer();
-  } while (Clock::now() < end);
-  const double seconds =
-      std::chrono::duration<double>(Clock::now() - start).count();
-
-  if (!WriteAnswer(std::move(view), found, options.output)) return 1;
-  uint64_t copied = 0;
-  for (const auto& detector : detectors) copied += detector->CopiedBytes();
-  const nlohmann::json result = {{"frames", frames},
-                                 {"fps", frames / seconds},
-                                 {"latencies_us", latencies},
-                                 {"boxes", found.size()},
-                                 {"tensor_bytes_copied", copied},
-                                 {"picture", options.output}};
-  std::puts(result.dump().c_str());
-  return 0;
 }
 
 }  // namespace rknnd::demo

@@ -1,5 +1,5 @@
-// One camera of the demo: a process of its own with its own frames, that runs
-// the shared detector zero-copy. Written against the vendor's C API alone, as a
+// One camera of the demo: a process of its own, with frames and contexts of its
+// own, that runs the detector zero-copy. Written against rknnd.hpp alone, as a
 // program in the field is.
 
 #ifndef EXAMPLES_DEMO_CAMERA_H_
@@ -14,13 +14,13 @@ struct CameraOptions {
   int contexts = 1;
   double seconds = 3;
   std::string model;
-  std::string picture;
-  std::string output;  // PNG of the last frame with its boxes
+  std::string picture;  // film this photo, for a detector of faces
+  std::string output;   // PNG of the last frame with its boxes
 };
 
-// Opens its contexts, says "ready" on stdout, waits for a line on stdin, films
-// for `seconds`, writes the picture and one line of JSON to stdout. The exit
-// code of the process.
+// Opens its contexts and says on stdout, as JSON, what NPU memory is held by
+// then; waits for a line on stdin; films for `seconds`, with a line of figures
+// every half second and a last one with "done". The exit code of the process.
 int RunCamera(const CameraOptions& options);
 
 }  // namespace rknnd::demo

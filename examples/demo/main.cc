@@ -1,26 +1,40 @@
-// The demo: a private daemon on the software NPU, camera processes that share
-// its one detector, what they see and what that costs. ./dev demo runs it.
+// The demo: what sharing saves, measured as the published measurement of
+// rknn_dup_context was, and then camera processes that share one detector
+// through a private daemon on the software NPU. ./dev demo runs it.
 //
 //   rknnd-demo [--streams N] [--contexts N] [--seconds S] [--json]
-//              [--model FILE --picture FILE] [--output-dir DIR]
+//              [--output-dir DIR] [--model FILE --picture FILE]
 //
-// Without a model and a picture it takes the trained face detector and the
-// photo of $RKNND_SHARED (default ../shared beside the source) when they are
-// there, else the drawn ones that the build made.
+// The program starts itself again, as cameras (--camera) and as holders of
+// contexts (--hold).
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
-#include <memory>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "base/posix/interrupts.h"
+#include "client/ctl/finite_range.h"
+#include "client/launch/launcher.h"
 #include "examples/demo/camera.h"
+#include "examples/demo/figures.h"
+#include "examples/demo/holder.h"
+#include "examples/demo/memory_rows.h"
+#include "examples/demo/stream_table.h"
 
 namespace rknnd::demo {
 namespace {
@@ -28,187 +42,130 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  int streams = 2;
+  int streams = 4;
   int contexts = 3;
-  double seconds = 3;
+  double seconds = 10;
   bool json = false;
   std::string model, picture, output_dir;
 };
 
-// The slowest step is the first load of the detector on a small board.
-constexpr base::Nanoseconds kPatience = 60 * base::kSecond;
-
-struct Stream {
-  base::ChildProcess process;
-  nlohmann::json result;
+struct Film {
+  rknnd_memory memory{};  // of all cameras together
+  std::vector<StreamFigures> streams;
 };
 
-[[noreturn]] void Die(const std::string& what) {
-  std::fprintf(stderr, "rknnd-demo: %s\n", what.c_str());
-  std::exit(1);
-}
-
-base::ChildProcess Start(std::vector<std::string> arguments) {
-  base::ChildProcess::Options options;
-  options.arguments = std::move(arguments);
-  auto child = base::ChildProcess::Start(options);
-  if (!child) Die(child.error().message);
-  return *std::move(child);
-}
-
-std::string Line(base::ChildProcess& child, const char* who,
-                 base::Nanoseconds patience) {
-  auto line = child.ReadLine(patience);
-  if (!line) Die(std::string(who) + ": " + line.error().message);
-  return *std::move(line);
-}
-
-// What the daemon says its memory is, by kind.
-nlohmann::json Memory(const std::string& programs, const std::string& target) {
-  base::ChildProcess ctl =
-      Start({programs + "/rknnctl", "--target", target, "--json", "mem"});
-  auto text = ctl.ReadAll(kPatience);
-  if (!text) Die("rknnctl mem: " + text.error().message);
-  nlohmann::json memory = nlohmann::json::parse(*text, nullptr, false);
-  if (memory.is_discarded()) Die("rknnctl mem gave no JSON");
-  return memory;
-}
-
-uint64_t NpuBytes(const nlohmann::json& memory) {
-  const auto& kinds = memory["kinds"];
-  return kinds["weight"].get<uint64_t>() + kinds["internal"].get<uint64_t>();
-}
-
-uint64_t Kind(const nlohmann::json& memory, const char* kind) {
-  return memory["kinds"][kind].get<uint64_t>();
-}
-
-void PrintMemory(const std::string& who, const nlohmann::json& memory) {
-  constexpr double kMiB = 1024 * 1024;
-  std::printf("  %-30s %10.2f %10.2f %10.2f %14.2f\n", who.c_str(),
-              static_cast<double>(Kind(memory, "weight")) / kMiB,
-              static_cast<double>(Kind(memory, "internal")) / kMiB,
-              static_cast<double>(NpuBytes(memory)) / kMiB,
-              static_cast<double>(memory["unshared_total"].get<uint64_t>() -
-                                  Kind(memory, "io") - Kind(memory, "other")) /
-                  kMiB);
-}
-
-void ChooseAssets(Options* options, const std::string& programs) {
-  if (!options->model.empty() && !options->picture.empty()) return;
-  const char* shared = std::getenv("RKNND_SHARED");
-  const fs::path root =
-      shared != nullptr ? shared : RKNND_SOURCE_ROOT "/../shared";
-  const fs::path model = root / "models/ultraface_rfb_320/model.onnx";
-  const fs::path photo = root / "images/astronaut.png";
-  if (fs::exists(model) && fs::exists(photo)) {
-    options->model = model.lexically_normal();
-    options->picture = photo.lexically_normal();
-    return;
+// Before anything is filmed: the pictures come last.
+void MakeOutputFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  std::string probe = folder + "/.rknnd-demo-XXXXXX";
+  if (!error) {
+    const int fd = mkostemp(probe.data(), O_CLOEXEC);
+    if (fd < 0) error = std::error_code(errno, std::generic_category());
+    if (fd >= 0) {
+      close(fd);
+      unlink(probe.c_str());
+    }
   }
-  const fs::path assets =
-      (fs::path(programs) / "../share/demo").lexically_normal();
-  options->model = assets / "drawn_faces.onnx";
-  options->picture = assets / "drawn_faces.png";
-}
-
-double Percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share *
-                                    static_cast<double>(values.size() - 1))];
-}
-
-int RunDemo(Options options) {
-  const std::string programs = base::ProgramFolder();
-  ChooseAssets(&options, programs);
-  fs::create_directories(options.output_dir);
-  auto folder = base::TemporaryFolder::Make();
-  if (!folder) Die(folder.error().message);
-  const std::string socket = folder->path() + "/session.sock";
-  const std::string target = "unix:" + socket;
-  setenv("RKNND_TARGET", target.c_str(), 1);
-
-  base::ChildProcess daemon =
-      Start({programs + "/rknnd", "--socket", socket, "--device", "soft",
-             "--cache-dir", folder->path() + "/cache", "--log-level", "2"});
-  if (!base::WaitForServer(socket, daemon, kPatience)) {
-    Die("the daemon did not start");
+  if (error) {
+    throw std::runtime_error("cannot write pictures to '" + folder +
+                             "': " + error.message() +
+                             "; name another folder with --output-dir");
   }
+}
 
-  // One after the other, so that what each adds can be seen.
-  std::vector<Stream> streams;
-  nlohmann::json one, all;
+// Starts the cameras one after the other, so that the last one's word on
+// memory counts all of them, and lets them film at the same time.
+Film RunCameras(const client::Launcher& launcher, const Options& options,
+                const client::PrivateDaemon& daemon) {
+  Film film;
+  std::vector<base::ChildProcess> cameras;
   for (int i = 0; i < options.streams; ++i) {
-    const std::string output =
-        options.output_dir + "/stream-" + std::to_string(i) + ".png";
-    Stream stream;
-    stream.process =
-        Start({programs + "/rknnd-demo", "--camera", std::to_string(i),
-               "--contexts", std::to_string(options.contexts), "--seconds",
-               std::to_string(options.seconds), "--model", options.model,
-               "--picture", options.picture, "--output", output});
-    if (Line(stream.process, "camera", kPatience) != "ready") {
-      Die("a camera is not ready");
-    }
-    streams.push_back(std::move(stream));
-    all = Memory(programs, target);
-    if (i == 0) one = all;
+    const std::string number = std::to_string(i);
+    const std::string who = "camera " + number;
+    cameras.push_back(
+        launcher.Start({"rknnd-demo", "--camera", number, "--contexts",
+                        std::to_string(options.contexts), "--seconds",
+                        std::to_string(options.seconds), "--model",
+                        options.model, "--picture", options.picture, "--output",
+                        options.output_dir + "/stream-" + number + ".png"},
+                       {{"RKNND_TARGET", daemon.target()}}));
+    const auto memory =
+        ToMemory(launcher.NextLine(cameras.back(), who, kPatience));
+    if (!memory) throw std::runtime_error(who + " gave no figures");
+    film.memory = *memory;
+  }
+  for (base::ChildProcess& camera : cameras) {
+    const auto told = camera.WriteLine("film");
+    if (!told) throw std::runtime_error(told.error().message);
   }
 
-  for (Stream& stream : streams) {
-    const auto written = stream.process.WriteLine("film");
-    if (!written) Die(written.error().message);
+  std::printf("\n%d camera processes of %d contexts, one detector\n",
+              options.streams, options.contexts);
+  StreamTable table(isatty(STDOUT_FILENO) != 0);
+  film.streams.resize(cameras.size());
+  bool filming = true;
+  while (filming) {
+    filming = false;
+    for (size_t i = 0; i < cameras.size(); ++i) {
+      if (film.streams[i].done) continue;
+      const std::string who = "camera " + std::to_string(i);
+      auto figures =
+          ToStreamFigures(launcher.NextLine(cameras[i], who, kPatience));
+      if (!figures) throw std::runtime_error(who + " gave no figures");
+      Continue(film.streams[i], *std::move(figures));
+      filming = filming || !film.streams[i].done;
+    }
+    table.Update(film.streams);
   }
-  const auto film =
-      static_cast<base::Nanoseconds>(options.seconds * double{base::kSecond});
+  table.Finish(film.streams);
+  return film;
+}
+
+int RunDemo(const Options& options) {
+  MakeOutputFolder(options.output_dir);
+  const auto interrupts = base::Interrupts::Catch();
+  if (!interrupts) throw std::runtime_error(interrupts.error().message);
+  const client::Launcher launcher(&*interrupts);
+  std::vector<MemoryRow> rows =
+      MeasureRows(launcher, options.model, options.streams, options.contexts);
+  const client::PrivateDaemon daemon(launcher);
+  const Film film = RunCameras(launcher, options, daemon);
+  rows.push_back(
+      {"rknnd",
+       "rknnd, " + std::to_string(options.streams) + " processes, one model",
+       film.memory});
+
   std::vector<double> latencies;
-  double fps = 0, frames = 0, copied = 0;
-  for (Stream& stream : streams) {
-    stream.result = nlohmann::json::parse(
-        Line(stream.process, "camera", film + kPatience), nullptr, false);
-    if (stream.result.is_discarded()) Die("a camera gave no result");
-    const auto of_stream =
-        stream.result["latencies_us"].get<std::vector<double>>();
-    latencies.insert(latencies.end(), of_stream.begin(), of_stream.end());
-    fps += stream.result["fps"].get<double>();
-    frames += stream.result["frames"].get<double>();
-    copied += stream.result["tensor_bytes_copied"].get<double>();
+  double fps = 0;
+  uint64_t frames = 0, copied = 0;
+  for (const StreamFigures& stream : film.streams) {
+    latencies.insert(latencies.end(), stream.latencies_us.begin(),
+                     stream.latencies_us.end());
+    fps += stream.fps;
+    frames += stream.frames;
+    copied += stream.copied_bytes;
   }
+  if (frames == 0) throw std::runtime_error("no camera gave a frame");
+  // Up: a single byte copied in a thousand frames is not none.
+  const uint64_t copied_per_frame = (copied + frames - 1) / frames;
+  PrintRows(rows, options.streams, options.contexts);
+  std::printf(
+      "\n  %.1f frames per second, %llu tensor bytes copied per frame\n", fps,
+      static_cast<unsigned long long>(copied_per_frame));
+  if (!options.json) return 0;
 
-  if (!options.json) {
-    std::printf("\n%d camera processes, one detector ('%s'), zero-copy\n",
-                options.streams, options.model.c_str());
-    std::printf("  %-10s %8s %10s %10s %6s  %s\n", "stream", "fps", "p50 ms",
-                "p99 ms", "boxes", "picture");
-    for (size_t i = 0; i < streams.size(); ++i) {
-      const nlohmann::json& r = streams[i].result;
-      const auto times = r["latencies_us"].get<std::vector<double>>();
-      std::printf("  camera %-3zu %8.1f %10.2f %10.2f %6zu  %s\n", i,
-                  r["fps"].get<double>(), Percentile(times, 0.5) / 1000,
-                  Percentile(times, 0.99) / 1000, r["boxes"].get<size_t>(),
-                  r["picture"].get<std::string>().c_str());
-    }
-    std::printf("\n  %-30s %10s %10s %10s %14s\n", "NPU memory, MiB", "weights",
-                "internal", "together", "unshared");
-    const std::string each =
-        " x " + std::to_string(options.contexts) + " contexts";
-    PrintMemory("1 process" + each, one);
-    if (options.streams > 1) {
-      PrintMemory(std::to_string(options.streams) + " processes" + each, all);
-    }
-    std::printf("\ntensor bytes copied per frame: %.0f\n", copied / frames);
-    return 0;
-  }
-  const nlohmann::json summary = {
+  nlohmann::ordered_json memory;
+  for (const MemoryRow& row : rows) memory[row.key] = row.npu_bytes();
+  const nlohmann::ordered_json summary = {
       {"streams", options.streams},
       {"contexts", options.contexts},
       {"fps", fps},
       {"latency_us",
        {{"p50", Percentile(latencies, 0.5)},
         {"p99", Percentile(latencies, 0.99)}}},
-      {"tensor_bytes_copied_per_frame", static_cast<uint64_t>(copied / frames)},
-      {"memory", {{"one_process", NpuBytes(one)}, {"rknnd", NpuBytes(all)}}}};
+      {"tensor_bytes_copied_per_frame", copied_per_frame},
+      {"memory", memory}};
   std::puts(summary.dump().c_str());
   return 0;
 }
@@ -217,21 +174,46 @@ int Main(int argc, char** argv) {
   CLI::App app("Cameras that share one detector through rknnd");
   Options options;
   options.output_dir = "build/demo";
+  options.model = RKNND_SOURCE_ROOT "/examples/detector/detector.onnx";
   CameraOptions camera;
   camera.number = -1;
+  HolderOptions holder;
+  bool hold = false;
   app.add_option("--streams", options.streams, "camera processes")
       ->check(CLI::Range(1, 64));
   app.add_option("--contexts", options.contexts, "contexts in each")
       ->check(CLI::Range(1, 64));
   app.add_option("--seconds", options.seconds, "how long to film")
-      ->check(CLI::Range(0.1, 3600.0));
-  app.add_flag("--json", options.json, "one line of JSON instead of the table");
-  app.add_option("--model", options.model, "an SSD face detector (ONNX)");
-  app.add_option("--picture", options.picture, "what the cameras look at");
+      ->check(client::FiniteRange(0.1, 3600));
+  app.add_flag("--json", options.json, "end with one line of JSON");
+  app.add_option("--model", options.model, "the detector (ONNX)")
+      ->check(CLI::ExistingFile);
+  app.add_option(
+      "--picture", options.picture,
+      "film this photo, for a detector of faces with the head of an SSD");
   app.add_option("--output-dir", options.output_dir, "where pictures go");
   app.add_option("--camera", camera.number, "be this camera")->group("");
   app.add_option("--output", camera.output, "the camera's picture")->group("");
+  const std::map<std::string, Duplicates> kinds = {
+      {"none", Duplicates::kNone},
+      {"stream", Duplicates::kPerStream},
+      {"all", Duplicates::kAll}};
+  app.add_option_function<std::string>(
+         "--hold",
+         [&](const std::string& kind) {
+           hold = true;
+           holder.duplicates = kinds.at(kind);
+         },
+         "hold contexts")
+      ->check(CLI::IsMember(kinds))
+      ->group("");
   CLI11_PARSE(app, argc, argv);
+  if (hold) {
+    holder.streams = options.streams;
+    holder.contexts = options.contexts;
+    holder.model = options.model;
+    return RunHolder(holder);
+  }
   if (camera.number < 0) return RunDemo(options);
   camera.contexts = options.contexts;
   camera.seconds = options.seconds;
@@ -243,4 +225,13 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace rknnd::demo
 
-int main(int argc, char** argv) { return rknnd::demo::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return rknnd::demo::Main(argc, argv);
+  } catch (const rknnd::client::Interrupted& end) {
+    return 128 + end.signal();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rknnd-demo: %s\n", error.what());
+    return 1;
+  }
+}
