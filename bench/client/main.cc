@@ -15,8 +15,9 @@
 #include <optional>
 #include <string>
 
+#include "bench/common/failure.h"
 #include "bench/common/one_operator.h"
-#include "bench/common/process.h"
+#include "client/launch/launcher.h"
 
 namespace rknnd::bench {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 std::string Output(const std::string& command) {
   std::string text;
   FILE* pipe = popen(command.c_str(), "re");
-  if (pipe == nullptr) Die("popen");
+  if (pipe == nullptr) Fail("popen");
   char buffer[4096];
   size_t count = 0;
   while ((count = fread(buffer, 1, sizeof buffer, pipe)) > 0) {
@@ -35,7 +36,7 @@ std::string Output(const std::string& command) {
 }
 
 uint64_t StrippedSize(const std::string& library) {
-  const base::TemporaryFolder folder = MakeFolder();
+  const base::TemporaryFolder folder = client::MakeTemporaryFolder();
   const std::string stripped = folder.path() + "/stripped.so";
   Output("strip -o '" + stripped + "' '" + library + "'");
   return std::filesystem::file_size(stripped);
@@ -82,11 +83,11 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const std::string library = base::ProgramFolder() + "/../lib/librknnrt.so";
-  const base::TemporaryFolder folder = MakeFolder();
-  const base::ChildProcess daemon = StartDaemon(folder.path());
+  const client::PrivateDaemon daemon{client::Launcher()};
+  setenv("RKNND_TARGET", daemon.target().c_str(), 1);
   const uint64_t before = PrivateBytes();
   std::optional<OneOperatorContext> context(std::in_place);
-  if (rknn_run(context->get(), nullptr) != RKNN_SUCC) Die("rknn_run");
+  if (rknn_run(context->get(), nullptr) != RKNN_SUCC) Fail("rknn_run");
   const uint64_t after = PrivateBytes();
   // The last reply's epilogue is over when the daemon has slept once more.
   sleep(1);
@@ -111,11 +112,14 @@ int Main(int argc, char** argv) {
               figures["first_context_private_bytes"].get<double>() / 1024);
   std::printf("daemon, idle for %u s      %8llu wake-ups\n", idle_seconds,
               static_cast<unsigned long long>(wakeups));
-  if (!out.empty()) std::ofstream(out) << figures.dump(1) << '\n';
+  if (!out.empty()) WriteFigures(out, figures);
   return 0;
 }
 
 }  // namespace
 }  // namespace rknnd::bench
 
-int main(int argc, char** argv) { return rknnd::bench::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return rknnd::bench::RunMain("client",
+                               [&] { return rknnd::bench::Main(argc, argv); });
+}

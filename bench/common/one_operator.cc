@@ -4,7 +4,7 @@
 
 #include <onnx/onnx_pb.h>
 
-#include "bench/common/process.h"
+#include "bench/common/failure.h"
 
 namespace rknnd::bench {
 
@@ -35,7 +35,7 @@ OneOperatorContext::OneOperatorContext() {
   std::string model = OneOperatorModel();
   if (rknn_init(&context_, model.data(), static_cast<uint32_t>(model.size()), 0,
                 nullptr) != RKNN_SUCC) {
-    Die("rknn_init");
+    Fail("rknn_init");
   }
   input_ = Bind(RKNN_QUERY_INPUT_ATTR);
   output_ = Bind(RKNN_QUERY_OUTPUT_ATTR);
@@ -50,13 +50,13 @@ OneOperatorContext::~OneOperatorContext() {
 rknn_tensor_mem* OneOperatorContext::Bind(rknn_query_cmd which) {
   rknn_tensor_attr attr{};
   if (rknn_query(context_, which, &attr, sizeof attr) != RKNN_SUCC) {
-    Die("rknn_query");
+    Fail("rknn_query");
   }
   attr.type = RKNN_TENSOR_FLOAT32;
   rknn_tensor_mem* mem =
       rknn_create_mem(context_, attr.n_elems * sizeof(float));
   if (mem == nullptr || rknn_set_io_mem(context_, mem, &attr) != RKNN_SUCC) {
-    Die("rknn_set_io_mem");
+    Fail("rknn_set_io_mem");
   }
   return mem;
 }

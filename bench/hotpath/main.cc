@@ -15,14 +15,15 @@
 #include <string>
 
 #include "base/posix/clock.h"
+#include "bench/common/failure.h"
 #include "bench/common/one_operator.h"
 #include "bench/common/placement.h"
-#include "bench/common/process.h"
 #include "bench/hotpath/floor.h"
 #include "bench/hotpath/grpc_echo.h"
 #include "bench/hotpath/samples.h"
 #include "client/include/rknn_api.h"
 #include "client/include/rknnd.h"
+#include "client/launch/launcher.h"
 
 namespace rknnd::bench {
 namespace {
@@ -34,10 +35,10 @@ void RunRound(rknn_context context, int count, Samples* client, Samples* core) {
   const base::MonotonicClock clock;
   for (int i = 0; i < count; ++i) {
     const base::Nanoseconds start = clock.Now();
-    if (rknn_run(context, nullptr) != RKNN_SUCC) Die("rknn_run");
+    if (rknn_run(context, nullptr) != RKNN_SUCC) Fail("rknn_run");
     client->Add(clock.Now() - start);
     rknnd_run_report report;
-    if (rknnd_last_run(context, &report) != RKNN_SUCC) Die("rknnd_last_run");
+    if (rknnd_last_run(context, &report) != RKNN_SUCC) Fail("rknnd_last_run");
     core->Add(static_cast<int64_t>(report.run_ns));
   }
 }
@@ -46,9 +47,12 @@ nlohmann::json Measure(const Placement& placement, int rounds,
                        const std::string& folder) {
   PinTo(placement.client_cpu);
   const std::string address = "unix:" + folder + "/grpc.sock";
-  const base::ChildProcess daemon = StartDaemon(folder, placement.server_cpu);
-  const base::ChildProcess grpc = StartSibling(
-      {"rknnd-bench-hotpath", "--serve-grpc", address}, placement.server_cpu);
+  const client::Launcher launcher;
+  const client::PrivateDaemon daemon(launcher, placement.server_cpu);
+  setenv("RKNND_TARGET", daemon.target().c_str(), 1);
+  const base::ChildProcess grpc =
+      launcher.Start({"rknnd-bench-hotpath", "--serve-grpc", address}, {},
+                     placement.server_cpu);
   PingPong floor(placement.server_cpu);
   GrpcEchoClient grpc_client(address);
   const OneOperatorContext context;
@@ -84,18 +88,24 @@ nlohmann::json Measure(const Placement& placement, int rounds,
 // In a process of its own: the client library holds one session for the life
 // of its process, and threads keep the CPU they were made on.
 nlohmann::json MeasureApart(const Placement& placement, int rounds) {
-  const base::TemporaryFolder folder = MakeFolder();
+  const base::TemporaryFolder folder = client::MakeTemporaryFolder();
   const std::string result = folder.path() + "/row.json";
   const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error("fork failed");
   if (pid == 0) {
-    std::ofstream(result) << Measure(placement, rounds, folder.path());
-    std::_Exit(0);
+    // What stands on this stack is the parent's to put away.
+    std::_Exit(RunMain("hotpath", [&] {
+      WriteFigures(result, Measure(placement, rounds, folder.path()));
+      return 0;
+    }));
   }
   int status = 0;
   waitpid(pid, &status, 0);
   std::ifstream file(result);
   nlohmann::json row = nlohmann::json::parse(file, nullptr, false);
-  if (status != 0 || row.is_discarded()) Die("the measuring process failed");
+  if (status != 0 || row.is_discarded()) {
+    throw std::runtime_error("the measuring process failed");
+  }
   return row;
 }
 
@@ -130,11 +140,14 @@ int Main(int argc, char** argv) {
     rows.push_back(MeasureApart(placement, rounds));
   }
   Print(rows);
-  if (!out.empty()) std::ofstream(out) << rows.dump(1) << '\n';
+  if (!out.empty()) WriteFigures(out, rows);
   return 0;
 }
 
 }  // namespace
 }  // namespace rknnd::bench
 
-int main(int argc, char** argv) { return rknnd::bench::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return rknnd::bench::RunMain("hotpath",
+                               [&] { return rknnd::bench::Main(argc, argv); });
+}

@@ -1,0 +1,53 @@
+// See model_set.h.
+
+#include "bench/peers/model_set.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace rknnd::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelSet Read(const fs::path& folder) {
+  const auto meta = nlohmann::json::parse(std::ifstream(folder / "meta.json"));
+  ModelSet model;
+  model.name = meta.at("name").get<std::string>();
+  model.precision = meta.at("precision").get<std::string>();
+  model.file = folder / meta.at("file").get<std::string>();
+  const auto& set = meta.at("sets").at(0);
+  for (const auto& input : set.at("inputs")) {
+    model.inputs.push_back(
+        {input.at("name").get<std::string>(),
+         input.at("dtype").get<std::string>(),
+         input.at("shape").get<std::vector<uint32_t>>(),
+         folder / set.at("dir").get<std::string>() /
+             fs::path(input.at("file").get<std::string>()).filename()});
+  }
+  return model;
+}
+
+}  // namespace
+
+std::vector<ModelSet> FindModels() {
+  const char* shared = std::getenv("RKNND_SHARED");
+  const fs::path root =
+      fs::path(shared != nullptr ? shared : RKNND_SOURCE_ROOT "/../shared") /
+      "models";
+  std::vector<ModelSet> models;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    if (fs::exists(entry.path() / "meta.json")) {
+      models.push_back(Read(entry.path()));
+    }
+  }
+  std::sort(models.begin(), models.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return models;
+}
+
+}  // namespace rknnd::bench
