@@ -58,6 +58,15 @@ Setter Number(Integer& target, uint64_t least) {
   };
 }
 
+Setter Flag(bool& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    const auto* value = node.as_boolean();
+    if (value == nullptr) return WrongType("true or false");
+    target = value->get();
+    return absl::OkStatus();
+  };
+}
+
 absl::Status Apply(const toml::table& table, const Setters& setters,
                    const std::string& prefix, const std::string& path) {
   for (const auto& [key, node] : table) {
@@ -72,6 +81,83 @@ absl::Status Apply(const toml::table& table, const Setters& setters,
     const absl::Status status = setter->second(node);
     if (!status.ok()) return where(std::string(status.message()));
   }
+  return absl::OkStatus();
+}
+
+// One of [[faults.preset]]. What its values may be is checked when the device
+// is known.
+absl::Status ReadFault(const toml::table& table, const std::string& path,
+                       driver::Fault& fault) {
+  bool has_kind = false;
+  const Setters setters = {
+      {"kind",
+       [&](const toml::node& node) -> absl::Status {
+         std::string name;
+         RKNND_RETURN_IF_ERROR(Text(name)(node));
+         const auto kind = driver::FaultKindOf(name);
+         if (!kind.ok()) return base::Annotate(kind.status(), "is wrong");
+         fault.kind = *kind;
+         has_kind = true;
+         return absl::OkStatus();
+       }},
+      {"core",
+       [&fault](const toml::node& node) -> absl::Status {
+         return Number(fault.core.emplace(), 0)(node);
+       }},
+      {"model", Text(fault.model)},
+      {"after", Number(fault.after, 0)},
+      {"every", Number(fault.every, 1)},
+      {"times", Number(fault.times, 0)},
+      {"ms", Number(fault.ms, 0)},
+      {"factor",
+       [&fault](const toml::node& node) -> absl::Status {
+         const auto value = node.value<double>();
+         if (!value.has_value()) return WrongType("a number");
+         fault.factor = *value;
+         return absl::OkStatus();
+       }},
+      {"bytes", Number(fault.bytes, 0)},
+      {"status",
+       [&fault](const toml::node& node) -> absl::Status {
+         return Number(fault.status.emplace(), 0)(node);
+       }},
+  };
+  RKNND_RETURN_IF_ERROR(Apply(table, setters, "faults.preset.", path));
+  if (has_kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", path, "' line ", table.source().begin.line,
+                   ": key 'faults.preset.kind' is missing"));
+}
+
+absl::Status ReadFaults(const toml::table& table, const std::string& path,
+                        FaultConfig& faults) {
+  uint64_t give_up_ms =
+      static_cast<uint64_t>(faults.give_up / base::kMillisecond);
+  const Setters setters = {
+      {"enabled", Flag(faults.enabled)},
+      {"give_up_ms",
+       [&give_up_ms](const toml::node& node) -> absl::Status {
+         uint32_t ms = 0;
+         RKNND_RETURN_IF_ERROR(Number(ms, 0)(node));
+         give_up_ms = ms;
+         return absl::OkStatus();
+       }},
+      {"preset",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* list = node.as_array();
+         if (list == nullptr) return WrongType("a list: [[faults.preset]]");
+         for (const toml::node& entry : *list) {
+           const auto* fault = entry.as_table();
+           if (fault == nullptr) return WrongType("a list of tables");
+           RKNND_RETURN_IF_ERROR(
+               ReadFault(*fault, path, faults.preset.emplace_back()));
+         }
+         return absl::OkStatus();
+       }},
+  };
+  RKNND_RETURN_IF_ERROR(Apply(table, setters, "faults.", path));
+  faults.give_up =
+      static_cast<base::Nanoseconds>(give_up_ms) * base::kMillisecond;
   return absl::OkStatus();
 }
 
@@ -98,6 +184,7 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
       {"socket", Text(config.socket)},
       {"device", Text(config.device)},
       {"soc", Text(config.soc)},
+      {"pace", Flag(config.pace)},
       {"state_dir", Text(config.state_dir)},
       {"cache_dir",
        [&config](const toml::node& node) -> absl::Status {
@@ -121,6 +208,12 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
          const auto* table = node.as_table();
          if (table == nullptr) return WrongType("a table: [limits]");
          return Apply(*table, limits, "limits.", path);
+       }},
+      {"faults",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [faults]");
+         return ReadFaults(*table, path, config.faults);
        }},
   };
   return Apply(parsed.table(), top, "", path);
@@ -153,6 +246,21 @@ absl::Status CheckConfig(const Config& config) {
   if (config.log_level > 5) {
     return absl::InvalidArgumentError(
         absl::StrCat("log_level is ", config.log_level, ", must be 0 to 5"));
+  }
+  if (!config.faults.preset.empty() && !config.faults.enabled) {
+    return absl::InvalidArgumentError(
+        "faults.preset is given, but faults are not enabled: set 'enabled = "
+        "true' under [faults], or start with --faults");
+  }
+  for (const driver::Fault& fault : config.faults.preset) {
+    // The device's own cores are known when it is opened.
+    constexpr uint32_t kMostCores = 32;
+    const absl::Status wrong = driver::CheckFault(fault, kMostCores);
+    if (!wrong.ok()) {
+      return base::Annotate(
+          wrong, absl::StrCat("faults.preset '",
+                              std::string(driver::NameOf(fault.kind)), "'"));
+    }
   }
   return absl::OkStatus();
 }

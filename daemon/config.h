@@ -14,16 +14,29 @@
 #include "base/posix/clock.h"
 #include "daemon/core/types.h"
 #include "daemon/transport/session/server.h"
+#include "driver/fault.h"
+#include "driver/faults/faulty_device.h"
 
 namespace rknnd {
 
 inline constexpr char kDefaultConfigPath[] = "/etc/rknnd/rknnd.toml";
 inline constexpr char kDefaultSocketPath[] = "/run/rknnd/session.sock";
 
+// Faults on demand. Off unless somebody says so at start: whoever reaches
+// admin.sock could stop the NPU for everybody.
+struct FaultConfig {
+  bool enabled = false;
+  // After so long the modelled driver resets the NPU under a job that hangs; 0:
+  // never.
+  base::Nanoseconds give_up = driver::kDriverGiveUp;
+  std::vector<driver::Fault> preset;
+};
+
 struct Config {
   std::string socket = kDefaultSocketPath;
   std::string device = "auto";
   std::string soc = "rk3588";
+  bool pace = false;  // the software NPU's jobs end when the SoC's would
   // For what must outlive a reboot.
   std::string state_dir;
   // Models by hash. Not set: DefaultCacheDir(). Empty: none kept.
@@ -32,6 +45,7 @@ struct Config {
   base::Nanoseconds grace = 30 * base::kSecond;
   core::SessionLimits limits;
   transport::ServerLimits server_limits;
+  FaultConfig faults;
 };
 
 // Takes over what the text of a TOML file says. A key that is unknown or of

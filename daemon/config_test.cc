@@ -17,6 +17,7 @@ TEST(ConfigTest, EveryKeyIsTakenOver) {
 socket = "/run/x/session.sock"
 device = "soft"
 soc = "rk3566"
+pace = true
 state_dir = "/var/lib/x"
 cache_dir = ""
 log_level = 4
@@ -34,6 +35,7 @@ jobs_per_context = 3
   EXPECT_EQ(config.socket, "/run/x/session.sock");
   EXPECT_EQ(config.device, "soft");
   EXPECT_EQ(config.soc, "rk3566");
+  EXPECT_TRUE(config.pace);
   EXPECT_EQ(config.state_dir, "/var/lib/x");
   EXPECT_EQ(config.cache_dir, "");
   EXPECT_EQ(config.log_level, 4U);
@@ -44,6 +46,73 @@ jobs_per_context = 3
   EXPECT_EQ(config.limits.memory, 1'048'576U);
   EXPECT_EQ(config.limits.model_bytes, 1000U);
   EXPECT_EQ(config.limits.jobs_per_context, 3U);
+}
+
+TEST(ConfigTest, FaultsCanBePreset) {
+  Config config;
+  const absl::Status status = ReadToml(R"(
+[faults]
+enabled = true
+give_up_ms = 300
+[[faults.preset]]
+kind = "hang"
+core = 1
+model = "face.onnx"
+after = 2
+every = 3
+times = 4
+ms = 50
+[[faults.preset]]
+kind = "slow"
+factor = 2.5
+[[faults.preset]]
+kind = "wrong-status"
+status = 0
+[[faults.preset]]
+kind = "out-of-memory"
+bytes = 4096
+)",
+                                       "test.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config);
+  EXPECT_TRUE(config.faults.enabled);
+  EXPECT_EQ(config.faults.give_up, 300 * base::kMillisecond);
+  ASSERT_EQ(config.faults.preset.size(), 4U);
+  EXPECT_EQ(driver::Describe(config.faults.preset[0]),
+            "hang, for 50 ms, core 1, model 'face.onnx', after 2, each 3rd, 4 "
+            "times");
+  EXPECT_EQ(config.faults.preset[1].factor, 2.5);
+  EXPECT_EQ(config.faults.preset[2].status, 0U);
+  EXPECT_EQ(config.faults.preset[3].bytes, 4096U);
+}
+
+// What is wrong with a text; "" if nothing is.
+std::string Complaint(const std::string& text) {
+  Config config;
+  absl::Status status = ReadToml(text, "test.toml", config);
+  if (status.ok()) status = CheckConfig(config);
+  return std::string(status.message());
+}
+
+TEST(ConfigTest, FaultsAreOffUnlessEnabled) {
+  EXPECT_FALSE(Config().faults.enabled);
+  EXPECT_THAT(Complaint("[[faults.preset]]\nkind = \"hang\"\n"),
+              HasSubstr("faults are not enabled"));
+}
+
+TEST(ConfigTest, WrongFieldOfAPresetFaultIsNamed) {
+  const std::string on = "[faults]\nenabled = true\n[[faults.preset]]\n";
+  EXPECT_THAT(Complaint(on + "kind = \"hangs\"\n"),
+              HasSubstr("line 4: key 'faults.preset.kind' is wrong: 'kind' is "
+                        "'hangs'"));
+  EXPECT_THAT(Complaint(on + "core = 1\n"),
+              HasSubstr("key 'faults.preset.kind' is missing"));
+  EXPECT_THAT(Complaint(on + "kind = \"hang\"\ncpu = 1\n"),
+              HasSubstr("key 'faults.preset.cpu' is unknown"));
+  EXPECT_THAT(Complaint(on + "kind = \"hang\"\nevery = 0\n"),
+              HasSubstr("key 'faults.preset.every' is 0"));
+  EXPECT_THAT(Complaint(on + "kind = \"throttle\"\nfactor = 0.5\n"),
+              HasSubstr("faults.preset 'throttle': 'factor' is 0.5"));
 }
 
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {

@@ -36,11 +36,11 @@ constexpr unsigned int kAdminMode = 0600;
 
 struct CommandLine {
   std::string config_path;
-  std::optional<std::string> socket, device, soc, state_dir, cache_dir;
+  std::optional<std::string> socket, device, soc, state_dir, cache_dir, pace;
   std::optional<uint32_t> log_level;
-  std::string pace = "off";
   std::vector<std::string> grpc;
   bool grpc_insecure = false;
+  bool faults = false;
   bool check_config = false;
 };
 
@@ -96,16 +96,13 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line) {
   if (line.soc) config.soc = *line.soc;
   if (line.state_dir) config.state_dir = *line.state_dir;
   if (line.cache_dir) config.cache_dir = *line.cache_dir;
+  if (line.pace) config.pace = *line.pace == "on";
   if (line.log_level) config.log_level = *line.log_level;
+  if (line.faults) config.faults.enabled = true;
   if (!line.grpc.empty() || line.grpc_insecure) {
     return absl::UnimplementedError(
         "--grpc is not supported in this version: clients connect to the "
         "session socket");
-  }
-  if (line.pace != "off") {
-    return absl::UnimplementedError(
-        "--pace on is not supported in this version: jobs take the time they "
-        "take on this machine");
   }
   RKNND_RETURN_IF_ERROR(CheckConfig(config));
   return config;
@@ -190,10 +187,14 @@ absl::Status Serve(const Config& config, StderrLog& log) {
   RuntimeOptions options;
   options.device = config.device;
   options.soc = config.soc;
+  options.pace = config.pace;
   options.limits = config.limits;
   options.server_limits = config.server_limits;
   options.model_grace = config.grace;
   options.cache_dir = config.cache_dir.value_or(DefaultCacheDir());
+  if (config.faults.enabled) {
+    options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
+  }
   options.log = &log;
   RKNND_RETURN_IF_ERROR(MakeFolder(config.state_dir));
   RKNND_RETURN_IF_ERROR(MakeFolder(options.cache_dir));
@@ -252,11 +253,15 @@ int Main(int argc, char** argv) {
                  "models by hash; \"\" keeps none");
   app.add_option("--log-level", line.log_level,
                  "0 errors, 1 warnings, 2 notes (default), 3 to 5 everything");
-  app.add_option("--pace", line.pace, "on or off (default)")
+  app.add_option("--pace", line.pace,
+                 "on: jobs take as long as on the SoC, as far as "
+                 "that is known; or off (default)")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--grpc", line.grpc, "serve gRPC at an address");
   app.add_flag("--grpc-insecure", line.grpc_insecure,
                "serve gRPC without encryption beyond this machine");
+  app.add_flag("--faults", line.faults,
+               "let 'rknnctl fault' make things go wrong; for tests only");
   app.add_flag("--check-config", line.check_config,
                "check the options and end");
   try {

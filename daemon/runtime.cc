@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/memory/fault_guard.h"
 
@@ -33,14 +34,21 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   driver::DeviceOptions device;
   device.kind = options.device;
   device.soc = options.soc;
+  device.pace = options.pace;
   device.clock = &clock_;
   RKNND_ASSIGN_OR_RETURN(device_, driver::OpenDevice(device));
+  if (options.faults.has_value()) {
+    RKNND_RETURN_IF_ERROR(EnableFaults(*options.faults, options.log));
+  }
+  driver::Device* const used =
+      faulty_ == nullptr ? device_.get() : faulty_.get();
   heaps_.emplace(driver::Heaps::Probe());
   loader_.Start();
   RKNND_ASSIGN_OR_RETURN(workers_, transport::Workers::Create(loop_.get()));
 
   core::ServiceOptions service;
-  service.device = device_.get();
+  service.device = used;
+  if (faulty_ != nullptr) service.faults = &faulty_->faults();
   service.heaps = &*heaps_;
   service.clock = &clock_;
   service.loop = loop_.get();
@@ -70,12 +78,40 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status Runtime::EnableFaults(const RuntimeFaults& faults,
+                                   transport::EventLog* log) {
+  faulty_ = std::make_unique<driver::FaultyDevice>(
+      driver::FaultyDeviceOptions{device_.get(), &clock_, faults.give_up});
+  faulty_->set_changed([log](const driver::FaultReport& fault, bool set) {
+    if (log == nullptr) return;
+    const std::string what = absl::StrCat(
+        "FAULT ON DEMAND ", fault.id,
+        set ? " is set: " : " is cleared: ", driver::Describe(fault.fault));
+    log->Write(transport::Severity::kWarning, what);
+  });
+  if (log != nullptr) {
+    log->Write(transport::Severity::kWarning,
+               "faults on demand are enabled: not for machines that do real "
+               "work");
+  }
+  for (const driver::Fault& fault : faults.preset) {
+    const auto set = faulty_->faults().Set(fault);
+    if (!set.ok()) {
+      return base::Annotate(
+          set.status(),
+          absl::StrCat("faults.preset: '", driver::Describe(fault), "'"));
+    }
+  }
+  return faulty_->Start();
+}
+
 Runtime::~Runtime() {
   // 1. Every session is closed; its queued jobs vanish.
   server_.reset();
   // 2. Nothing is loaded any more; a compilation that runs ends first.
   loader_.Stop();
-  // 3. Running jobs end.
+  // 3. Running jobs end, also those that only a fault keeps.
+  if (faulty_ != nullptr) faulty_->Stop();
   if (workers_ != nullptr) workers_->Stop();
   // 4. What loader and workers have posted still finds its service.
   if (loop_ != nullptr) {
@@ -86,6 +122,7 @@ Runtime::~Runtime() {
   service_.reset();
   workers_.reset();
   // 6. The device after all that it made, the loop after all that watch.
+  faulty_.reset();
   device_.reset();
   loop_.reset();
 }
@@ -100,6 +137,8 @@ void Runtime::Stop() {
 }
 
 void Runtime::StopNow() {
+  // Asked twice: the last job may end while all is being taken apart.
+  if (server_ == nullptr) return;
   server_->StopListening();
   server_->CloseAll(absl::CancelledError("the daemon stops"));
   loop_->Quit();

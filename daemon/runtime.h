@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,19 +21,29 @@
 #include "daemon/transport/session/server.h"
 #include "daemon/transport/session/workers.h"
 #include "driver/device.h"
+#include "driver/fault.h"
+#include "driver/faults/faulty_device.h"
 #include "driver/memory/heap.h"
 
 namespace rknnd {
 
+// Faults on demand around the device.
+struct RuntimeFaults {
+  base::Nanoseconds give_up = driver::kDriverGiveUp;
+  std::vector<driver::Fault> preset;
+};
+
 struct RuntimeOptions {
   std::string device = "auto";
   std::string soc = "rk3588";
+  bool pace = false;  // jobs end when the SoC would end them
   core::SessionLimits limits;
   transport::ServerLimits server_limits;
   base::Nanoseconds model_grace = 30 * base::kSecond;
   std::string cache_dir;  // empty: none
   bool vendor_sharing = false;
-  transport::EventLog* log = nullptr;  // outlives the runtime
+  std::optional<RuntimeFaults> faults;  // not given: cannot be asked for
+  transport::EventLog* log = nullptr;   // outlives the runtime
 };
 
 // Created, run and destroyed on one thread, which is the loop's.
@@ -74,11 +85,14 @@ class Runtime {
 
   Runtime() = default;
   absl::Status Assemble(const RuntimeOptions& options);
+  absl::Status EnableFaults(const RuntimeFaults& faults,
+                            transport::EventLog* log);
 
   base::MonotonicClock clock_;
   std::unique_ptr<base::EventLoop> loop_;
   std::optional<Timers> timers_;
   std::unique_ptr<driver::Device> device_;
+  std::unique_ptr<driver::FaultyDevice> faulty_;  // around it; or null
   std::optional<driver::Heaps> heaps_;
   Loader loader_;
   std::unique_ptr<transport::Workers> workers_;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +30,17 @@
 
 namespace rknnd::driver {
 
+// What the runtime of some SoCs lacks: bits of DeviceInfo::limits. Known to the
+// client library too, by the same numbers (proto/rknnd/v1/session.proto).
+enum DeviceLimit : uint32_t {
+  kZeroCopyOnly = 1U << 0,      // no rknn_inputs_set, no rknn_outputs_get
+  kNoFloat32Outputs = 1U << 1,  // outputs are 8-bit or float16
+  kNoLayerTimes = 1U << 2,      // PERF_DETAIL stays empty
+  kNoDupContext = 1U << 3,
+  kNoCoreMask = 1U << 4,   // rknn_set_core_mask is an error
+  kAnyCoreMask = 1U << 5,  // any mask is taken, and means the one core
+};
+
 struct DeviceInfo {
   std::string kind;     // "soft", "rknnrt"
   std::string soc;      // "rk3588"
@@ -36,6 +48,10 @@ struct DeviceInfo {
   std::string driver;   // version of what lies below, "0.9.8"
   std::string runtime;  // as RKNN_QUERY_SDK_VERSION's api_version
   uint64_t sram_total = 0;
+  uint32_t limits = 0;  // of DeviceLimit
+  // Of one core, for reports: its highest clock, and 8-bit multiply-adds a
+  // cycle (half as many in half precision). 0: unknown.
+  uint32_t mhz = 0, macs_per_cycle = 0;
 };
 
 // Memory by name, so that a device may live in another process. Borrowed for
@@ -47,6 +63,8 @@ struct MemoryRef {
 };
 
 enum class MemoryAccess { kRead, kReadWrite };
+// Whose writes the other is to see, where the CPU's cache hides them.
+enum class CacheSide { kToDevice, kFromDevice, kBoth };
 
 // Memory a device can reach; detached when destroyed, which must not happen
 // while a job uses it. Thread: any.
@@ -57,13 +75,61 @@ class Memory {
   // Zeroes a range that lies inside; called on arenas between jobs. Devices
   // whose memory the CPU cannot reach clear it themselves and do nothing here.
   virtual void Clear(uint64_t /*offset*/, uint64_t /*bytes*/) {}
+  // The program says that it has written, or is about to read
+  // (rknn_mem_sync), where the kernel has no call for that memory. Devices that
+  // share the CPU's caches have nothing to do.
+  virtual void Synchronize(CacheSide /*side*/) {}
 };
 
 struct LayerInfo {
   std::string name;  // of the ONNX node it came from
   std::string type;  // "Conv", "ConvRelu", "InputOperator"
   std::string input_shape, output_shape;
+  std::string data_type;  // what it computes in: "INT8", "FLOAT16"
+  bool on_cpu = false;    // not the NPU's work: conversions of inputs, outputs
+  bool splits = false;    // the cores of a gang share it out
+  // By the SoC's timing model, on one core of it, in cycles of that core.
+  uint64_t ddr_cycles = 0, npu_cycles = 0;
+  uint64_t ddr_bytes = 0;  // read and written, weights included
+  uint64_t ddr_read = 0;   // of them, read: what the vendor's tables call RW
+  uint64_t macs = 0;
+  // What pace makes of it, at the highest clock with the memory to itself.
+  base::Nanoseconds modelled = 0;
 };
+
+// One tensor of internal memory, as the memory tables of the reports show it.
+struct TensorPlace {
+  std::string name;          // of the ONNX value
+  std::string data_type;     // "INT8", "FLOAT16"
+  std::string shape;         // "1,32,112,112": as the model has it
+  std::string native_shape;  // "1,2,112,112,16": as the NPU has it
+  uint32_t user = 0;         // index in ProgramInfo::layers: its first reader
+  // Tensors of one number share bytes: one is part of the other, or is written
+  // over what nobody reads any more.
+  uint32_t storage = 0;
+  uint32_t first = 0, last = 0;    // steps between which it is alive
+  uint64_t offset = 0, size = 0;   // in internal memory
+  uint64_t written = 0, read = 0;  // bytes of a run, each reader's counted
+  [[nodiscard]] uint64_t traffic() const { return written + read; }
+};
+
+// Which of a program's tensors lie in SRAM, chosen by the DDR traffic that
+// saves; tensors alive at once never share a byte of it. A forecast: on the
+// board the runtime's own choice may differ.
+struct SramPlan {
+  struct Entry {
+    uint32_t tensor = 0;  // index in ProgramInfo::tensors
+    uint64_t offset = 0;  // from the start of the SRAM
+    uint64_t hit = 0;     // its bytes that lie there, from its start
+    uint64_t saved = 0;   // DDR bytes of a run that this saves
+  };
+  uint64_t size = 0;           // of the SRAM planned for
+  uint64_t used = 0;           // of it, whole pages
+  uint64_t saved = 0;          // sum over the entries
+  std::vector<Entry> entries;  // by tensor
+};
+// SRAM is handed out in pages.
+inline constexpr uint64_t kSramPage = 4096;
 
 // One input-shape row of a model, ready to run. It is a list of segments;
 // between two segments nothing lives in internal memory, so another job may
@@ -73,7 +139,17 @@ struct ProgramInfo {
   std::vector<TensorAttr> native_inputs, native_outputs;
   uint64_t internal_size = 0;
   uint32_t segments = 1;
+  // rknn_batch_size: a job computes so many slices of the inputs, one after
+  // the other on a core. Attributes count all of them, layers and internal_size
+  // one.
+  uint32_t batch = 1;
   std::vector<LayerInfo> layers;
+  // What the SoC takes for one slice of it by the timing model: one core at its
+  // highest clock, no other busy. 0: no model. For admission; not a
+  // measurement.
+  base::Nanoseconds modelled = 0;
+  std::vector<TensorPlace> tensors;  // of internal memory, by first step
+  SramPlan sram;                     // with all of the SoC's SRAM
 };
 
 struct ModelInfo {
@@ -83,6 +159,11 @@ struct ModelInfo {
   std::string target_platform;
   // One per shape row; a fixed-shape model has one.
   std::vector<ProgramInfo> programs;
+  // The row of the largest inputs, all of a row together.
+  uint32_t largest = 0;
+  // Why no job of it can run, in words for its user: a file that this device
+  // can only describe. Such a model has one program, without layers.
+  absl::Status runnable;
 };
 
 enum class Direction { kInput, kOutput };
@@ -99,17 +180,46 @@ class Model {
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CheckBinding(
       uint32_t program, Direction direction, uint32_t index,
       const TensorFormat& format) const = 0;
+
+  // What a context of this model that got `bytes` of SRAM keeps in it: empty
+  // where the device knows of none.
+  [[nodiscard]] virtual SramPlan PlanSram(uint32_t /*program*/,
+                                          uint64_t /*bytes*/) const {
+    return {};
+  }
 };
 
 struct TensorBinding {
   Memory* memory = nullptr;
   uint64_t offset = 0;
   TensorFormat format;
+  // Memory the program brought: it synchronises the CPU's caches itself, before
+  // and after the run.
+  bool program_syncs = false;
 };
 
 struct JobResult {
   absl::Status status;                       // OK carries no allocation
   base::Nanoseconds started = 0, ended = 0;  // on the core, device's clock
+};
+
+// One layer's output as people read it: row-major, axes in the model's order.
+// 8-bit and half-precision numbers come as the real numbers they stand for.
+struct LayerTensor {
+  uint32_t layer = 0;  // index in ProgramInfo::layers
+  std::string_view name;
+  TensorType type = TensorType::kFloat32;
+  std::span<const int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+// Told each layer's outputs as they are computed, in order. An error ends the
+// job with it.
+class LayerSink {
+ public:
+  virtual ~LayerSink() = default;
+  // On the thread that runs the job; the tensor is gone afterwards.
+  virtual absl::Status OnLayer(const LayerTensor& tensor) = 0;
 };
 
 // Told when a job is over. Called exactly once per Submit, on the submitting
@@ -127,14 +237,29 @@ struct JobRequest {
   uint32_t program = 0;
   uint32_t first_segment = 0, segment_count = 1;
   uint32_t core = 0;  // a gang job: the lowest of its cores
+  // A gang job has several: they share each layer that can be shared. The
+  // answer is the same: of 8-bit layers to the bit, of others as if summed in
+  // another order. All of them are the job's until it is done.
   uint32_t core_mask = 1;
   std::span<const TensorBinding> inputs, outputs;
   // Room for ProgramInfo::internal_size bytes from `internal_offset`. May be
   // memory that a client maps: tensors only, nothing read from it is trusted.
   Memory* internal = nullptr;
   uint64_t internal_offset = 0;
+  // Gang jobs of a model with ProgramInfo::batch above 1: as much room, from
+  // offset 0, for each further core in their order. Then each core computes
+  // slices of its own; without, all work in `internal`, slice after slice.
+  std::span<Memory* const> gang_internal;
   // Nanoseconds per layer, where asked for; else empty.
   std::span<int64_t> layer_times;
+  // The program asked for the same, of all its memory.
+  bool keep_input_caches = false, keep_output_caches = false;
+  // Null but for runs that are dumped, which are slow and may allocate.
+  LayerSink* layer_sink = nullptr;
+  // Since when the job waits for its core, by the device's clock; 0: since now.
+  // Where the SoC's time is modelled it may start before Submit, by what a
+  // thread takes to get there, but never before this.
+  base::Nanoseconds submitted = 0;
   JobListener* listener = nullptr;
 };
 
@@ -161,11 +286,16 @@ class Device {
 
   // Prepares the calling thread for Submit (thread-local state of kernels).
   virtual void EnterWorker() {}
+
+  // Runs the cores at this fraction of their clock, above 0 to 1, from the next
+  // job on, as a hot SoC does. False where no clock is modelled. Thread: any.
+  virtual bool SetClock(double /*fraction*/) { return false; }
 };
 
 struct DeviceOptions {
   std::string kind = "auto";  // "soft", "rknnrt", "auto"
   std::string soc = "rk3588";
+  bool pace = false;  // a job ends when the SoC would end it
   const base::Clock* clock = nullptr;
 };
 

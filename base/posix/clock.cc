@@ -5,12 +5,23 @@
 
 #include <time.h>
 
+#include <cerrno>
+
 namespace rknnd::base {
 
 Nanoseconds MonotonicClock::Now() const {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<Nanoseconds>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+void MonotonicClock::SleepUntil(Nanoseconds time) const {
+  timespec until = {};
+  until.tv_sec = time / kSecond;
+  until.tv_nsec = time % kSecond;
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) ==
+         EINTR) {
+  }
 }
 
 }  // namespace rknnd::base

@@ -21,22 +21,30 @@ class Clock {
   virtual ~Clock() = default;
   // Monotonic, from an arbitrary start.
   [[nodiscard]] virtual Nanoseconds Now() const = 0;
+  // Returns when Now() is `time` or later. Only for threads that may block.
+  virtual void SleepUntil(Nanoseconds time) const = 0;
 };
 
 // CLOCK_MONOTONIC, which the processes of one machine share.
 class MonotonicClock final : public Clock {
  public:
   [[nodiscard]] Nanoseconds Now() const override;
+  void SleepUntil(Nanoseconds time) const override;
 };
 
-// Stands still until told.
+// Stands still until told, or slept on.
 class FakeClock final : public Clock {
  public:
   [[nodiscard]] Nanoseconds Now() const override { return now_.load(); }
   void Advance(Nanoseconds by) { now_.fetch_add(by); }
+  void SleepUntil(Nanoseconds time) const override {
+    Nanoseconds now = now_.load();
+    while (now < time && !now_.compare_exchange_weak(now, time)) {
+    }
+  }
 
  private:
-  std::atomic<Nanoseconds> now_{kSecond};
+  mutable std::atomic<Nanoseconds> now_{kSecond};
 };
 
 }  // namespace rknnd::base

@@ -68,15 +68,8 @@ Expected<UniqueFd> MakeImmutableMemfd(const char* name,
   Expected<UniqueFd> fd = Create(name);
   if (!fd.ok()) return fd;
   // Written, not mapped: a writable mapping would forbid the write seal.
-  std::span<const std::byte> rest = bytes;
-  while (!rest.empty()) {
-    const ssize_t written = write(fd->get(), rest.data(), rest.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoError(errno, "write " + std::to_string(bytes.size()) +
-                                   " bytes to memfd '" + name + "'");
-    }
-    rest = rest.subspan(static_cast<size_t>(written));
+  if (Expected<void> written = AppendToMemfd(fd->get(), bytes); !written.ok()) {
+    return std::move(written).error();
   }
   if (Expected<void> sealed = Seal(fd->get(), name, kImmutableSeals);
       !sealed.ok()) {
@@ -84,6 +77,24 @@ Expected<UniqueFd> MakeImmutableMemfd(const char* name,
   }
   return fd;
 }
+
+Expected<UniqueFd> MakeGrowingMemfd(const char* name) { return Create(name); }
+
+Expected<void> AppendToMemfd(int fd, std::span<const std::byte> bytes) {
+  std::span<const std::byte> rest = bytes;
+  while (!rest.empty()) {
+    const ssize_t written = write(fd, rest.data(), rest.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoError(
+          errno, "write " + std::to_string(bytes.size()) + " bytes to a memfd");
+    }
+    rest = rest.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Expected<void> SealMemfd(int fd) { return Seal(fd, "", kImmutableSeals); }
 
 bool HasSeals(int fd, Seals seals) {
   const int wanted =

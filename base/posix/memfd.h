@@ -26,6 +26,13 @@ Expected<UniqueFd> MakeMemfd(const char* name, uint64_t size);
 Expected<UniqueFd> MakeImmutableMemfd(const char* name,
                                       std::span<const std::byte> bytes);
 
+// A memfd that is written piece by piece, with no seal yet.
+Expected<UniqueFd> MakeGrowingMemfd(const char* name);
+// Behind the bytes it has.
+Expected<void> AppendToMemfd(int fd, std::span<const std::byte> bytes);
+// From now on it is kImmutable.
+Expected<void> SealMemfd(int fd);
+
 // Whether `fd` is a memfd on tmpfs with at least these seals. False for every
 // other kind of file.
 bool HasSeals(int fd, Seals seals);

@@ -48,6 +48,21 @@ TEST(MemfdTest, AnImpossibleSizeIsAnError) {
   EXPECT_EQ(fd.error().code, Code::kOutOfRange);
 }
 
+TEST(MemfdTest, AGrowingOneIsWrittenUntilItIsSealed) {
+  const Expected<UniqueFd> fd = MakeGrowingMemfd("dump");
+  ASSERT_TRUE(fd.ok());
+  const std::string part(70000, 'p');
+  ASSERT_TRUE(AppendToMemfd(fd->get(), std::as_bytes(std::span(part))).ok());
+  ASSERT_TRUE(AppendToMemfd(fd->get(), std::as_bytes(std::span(part))).ok());
+  EXPECT_EQ(SizeOf(fd->get()), 2 * part.size());
+  EXPECT_FALSE(HasSeals(fd->get(), Seals::kImmutable));
+
+  ASSERT_TRUE(SealMemfd(fd->get()).ok());
+
+  EXPECT_TRUE(HasSeals(fd->get(), Seals::kImmutable));
+  EXPECT_FALSE(AppendToMemfd(fd->get(), std::as_bytes(std::span(part))).ok());
+}
+
 TEST(MemfdTest, AnImmutableOneHoldsItsBytesForEver) {
   const std::string text(100000, 'm');
   const Expected<UniqueFd> fd =

@@ -63,10 +63,26 @@ Expected<ControlConnection> ControlConnection::Open(const std::string& target,
   const Expected<std::string> path =
       SocketPath(target.empty() ? kDefaultTarget : target);
   if (!path) return path.error();
-  Expected<base::UniqueFd> socket = base::ConnectUnix(*path);
+  return OpenAt(*path, std::move(wait));
+}
+
+Expected<ControlConnection> ControlConnection::OpenAdmin(
+    const std::string& target) {
+  const Expected<std::string> path =
+      SocketPath(target.empty() ? kDefaultTarget : target);
+  if (!path) return path.error();
+  const size_t slash = path->rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "" : path->substr(0, slash + 1);
+  return OpenAt(folder + "admin.sock", Poll);
+}
+
+Expected<ControlConnection> ControlConnection::OpenAt(const std::string& path,
+                                                      Wait wait) {
+  Expected<base::UniqueFd> socket = base::ConnectUnix(path);
   if (!socket) {
     return Error{socket.error().code,
-                 "no rknnd daemon answers at '" + *path + "' (" +
+                 "no rknnd daemon answers at '" + path + "' (" +
                      socket.error().message +
                      "): start rknnd, or name its socket with --target "
                      "unix:PATH"};
@@ -103,6 +119,32 @@ Expected<wire::Report> ControlConnection::Ask(rknnd_v1_ReportKind kind) {
       Call(wire::Verb::kReport, *std::move(body));
   if (!reply) return std::move(reply).error();
   return wire::Decode<wire::Report>(*reply);
+}
+
+template <class Answer, class Message>
+Expected<Answer> ControlConnection::CallWith(wire::Verb verb,
+                                             const Message& message) {
+  Expected<std::vector<std::byte>> body = wire::Encode(message);
+  if (!body) return std::move(body).error();
+  Expected<std::vector<std::byte>> reply = Call(verb, *std::move(body));
+  if (!reply) return std::move(reply).error();
+  return wire::Decode<Answer>(*reply);
+}
+
+Expected<wire::FaultReport> ControlConnection::SetFault(
+    const wire::Fault& fault) {
+  return CallWith<wire::FaultReport>(wire::Verb::kSetFault, fault);
+}
+
+Expected<wire::FaultList> ControlConnection::ListFaults() {
+  return CallWith<wire::FaultList>(wire::Verb::kListFaults, wire::Empty{});
+}
+
+Expected<void> ControlConnection::ClearFault(uint64_t id) {
+  Expected<wire::Empty> done = CallWith<wire::Empty>(
+      wire::Verb::kClearFault, wire::ClearFault{.id = id});
+  if (!done) return std::move(done).error();
+  return {};
 }
 
 Expected<std::vector<std::byte>> ControlConnection::Call(

@@ -33,8 +33,16 @@ class ControlConnection {
   static base::Expected<ControlConnection> Open(const std::string& target,
                                                 Wait wait = Poll);
 
+  // The same over admin.sock, which lies beside the session socket: for verbs
+  // that change things.
+  static base::Expected<ControlConnection> OpenAdmin(const std::string& target);
+
   base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
 
+  // Faults on demand; need admin.sock.
+  base::Expected<wire::FaultReport> SetFault(const wire::Fault& fault);
+  base::Expected<wire::FaultList> ListFaults();
+  base::Expected<void> ClearFault(uint64_t id);  // 0: all
   // Replaces the way to wait.
   void set_wait(Wait wait) { wait_ = std::move(wait); }
 
@@ -45,7 +53,12 @@ class ControlConnection {
   ControlConnection(base::UniqueFd socket, Wait wait)
       : wait_(std::move(wait)), socket_(std::move(socket)) {}
 
+  static base::Expected<ControlConnection> OpenAt(const std::string& path,
+                                                  Wait wait);
   base::Expected<void> Greet();
+  // Encodes, asks and decodes.
+  template <class Answer, class Message>
+  base::Expected<Answer> CallWith(wire::Verb verb, const Message& message);
   // Sends a request and waits for its reply.
   base::Expected<std::vector<std::byte>> Call(wire::Verb verb,
                                               std::vector<std::byte> body);

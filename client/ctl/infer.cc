@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "client/ctl/network.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 #include "client/ctl/top_values.h"
@@ -18,6 +17,13 @@ using base::Expected;
 
 // As many as fit on a line and tell a classifier's answer.
 constexpr size_t kTopCount = 5;
+
+std::vector<size_t> Shape(const rknn_tensor_attr& attr) {
+  return {attr.dims,
+          attr.dims + std::min<uint32_t>(attr.n_dims, RKNN_MAX_DIMS)};
+}
+
+}  // namespace
 
 Expected<std::vector<TensorInput>> MakeInputs(
     const Network& network, const std::vector<std::string>& files) {
@@ -40,13 +46,6 @@ Expected<std::vector<TensorInput>> MakeInputs(
   }
   return inputs;
 }
-
-std::vector<size_t> Shape(const rknn_tensor_attr& attr) {
-  return {attr.dims,
-          attr.dims + std::min<uint32_t>(attr.n_dims, RKNN_MAX_DIMS)};
-}
-
-}  // namespace
 
 Expected<Output> Infer(const InferOptions& options) {
   Expected<std::unique_ptr<Network>> loaded = Network::Load(options.model);

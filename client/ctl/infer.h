@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/posix/expected.h"
+#include "client/ctl/network.h"
 #include "client/ctl/report.h"
 
 namespace rknnd::client {
@@ -17,6 +18,11 @@ struct InferOptions {
   std::string output_dir;           // "": write none
   int repeat = 1;
 };
+
+// One input for each of the network's: of `files`, in order, or noise where
+// there are none.
+base::Expected<std::vector<TensorInput>> MakeInputs(
+    const Network& network, const std::vector<std::string>& files);
 
 base::Expected<Output> Infer(const InferOptions& options);
 

@@ -15,8 +15,11 @@
 #include "CLI/CLI.hpp"
 #include "client/ctl/bench.h"
 #include "client/ctl/control_connection.h"
+#include "client/ctl/fault.h"
 #include "client/ctl/finite_range.h"
 #include "client/ctl/infer.h"
+#include "client/ctl/model_memory.h"
+#include "client/ctl/model_verbs.h"
 #include "client/ctl/report.h"
 #include "client/ctl/terminal.h"
 #include "client/ctl/watch.h"
@@ -33,13 +36,13 @@ constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 
-constexpr std::string_view kVerbs[] = {"status",   "sessions", "models",
-                                       "contexts", "buffers",  "mem",
-                                       "top",      "infer",    "bench"};
+constexpr std::string_view kVerbs[] = {
+    "status", "sessions", "models", "contexts", "buffers", "mem", "top",
+    "infer",  "bench",    "fault",  "perf",     "dump",    "info"};
 // Verbs that rknnctl is going to have; asking for one is no misspelling.
 constexpr std::string_view kLaterVerbs[] = {
-    "perf",  "accuracy", "dump",  "convert", "info",  "devices", "doctor",
-    "reset", "drain",    "lease", "admit",   "fault", "logs",    "trace"};
+    "accuracy", "convert", "devices", "doctor", "reset",
+    "drain",    "lease",   "admit",   "logs",   "trace"};
 
 struct Options {
   std::string target;
@@ -49,6 +52,8 @@ struct Options {
   InferOptions infer;
   BenchOptions bench;
   WatchOptions watch;
+  FaultOptions fault;
+  ModelVerbs models;
   bool once = false;
   std::string core_mask = "auto";
 };
@@ -104,6 +109,36 @@ Expected<Output> Report(const Options& options, std::string_view verb) {
   return StatusOutput(*report, *sessions, own);
 }
 
+// rknnctl fault list, set and clear.
+Expected<Output> Faults(const std::string& target,
+                        const FaultOptions& options) {
+  Expected<ControlConnection> daemon = ControlConnection::OpenAdmin(target);
+  if (!daemon) return std::move(daemon).error();
+  switch (options.action) {
+    case FaultAction::kList: {
+      const Expected<wire::FaultList> list = daemon->ListFaults();
+      if (!list) return list.error();
+      return FaultListOutput(*list);
+    }
+    case FaultAction::kSet: {
+      const Expected<wire::FaultReport> set =
+          daemon->SetFault(ToFaultMessage(options));
+      if (!set) return set.error();
+      return FaultSetOutput(*set);
+    }
+    case FaultAction::kClear: {
+      // UsageFault has looked at it.
+      const uint64_t id = ParseFaultId(options.id).value_or(0);
+      const Expected<void> done = daemon->ClearFault(id);
+      if (!done) return done.error();
+      return Output{{{"cleared", options.id}},
+                    id == 0 ? "all faults are cleared\n"
+                            : "fault " + options.id + " is cleared\n"};
+    }
+  }
+  return Error{Code::kInternal, "no such action"};
+}
+
 void Declare(CLI::App& app, Options& options) {
   app.fallthrough();  // --json and --target may follow the verb too
   app.require_subcommand(1);
@@ -133,7 +168,8 @@ void Declare(CLI::App& app, Options& options) {
   top->add_flag("--once", options.once,
                 "one frame, and end; also where stdout is no terminal");
   top->footer("q or Ctrl-C ends it.");
-  mem->add_option("MODEL", options.memory_model)->group("");
+  mem->add_option("MODEL", options.memory_model,
+                  "what this model takes: weights, internal, other, total");
   mem->add_flag("--sram", options.memory_sram)->group("");
 
   CLI::App* infer =
@@ -190,8 +226,54 @@ void Declare(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void DeclareFault(CLI::App& app, FaultOptions& options) {
+  CLI::App* fault = app.add_subcommand(
+      "fault", "make things go wrong, in a daemon started with --faults");
+  fault->require_subcommand(1);
+  fault->add_subcommand("list", "what is set, and how often it hit")
+      ->callback([&options] { options.action = FaultAction::kList; });
+  CLI::App* clear = fault->add_subcommand("clear", "end one fault, or all");
+  clear->add_option("ID", options.id, "a fault's number, or all")
+      ->capture_default_str();
+  clear->callback([&options] { options.action = FaultAction::kClear; });
+
+  CLI::App* set = fault->add_subcommand("set", "from the next job on");
+  set->callback([&options] { options.action = FaultAction::kSet; });
+  set->add_option("KIND", options.kind,
+                  "slow, hang, wrong-status, out-of-memory, dead-core, crash, "
+                  "incoherent or throttle")
+      ->required();
+  set->add_option("--core", options.core, "only jobs on this core");
+  set->add_option("--model", options.model,
+                  "only jobs of this model: its name, or 8 or more digits of "
+                  "its SHA-256");
+  set->add_option("--after", options.after, "so many go well first");
+  set->add_option("--every", options.every, "then each N-th is hit")
+      ->capture_default_str();
+  set->add_option("--times", options.times, "so often in all; 0: no end")
+      ->capture_default_str();
+  set->add_option("--ms", options.ms,
+                  "slow: so much later; hang: until it goes on; crash: until "
+                  "the device is back; 0: until cleared");
+  set->add_option("--factor", options.factor,
+                  "slow, throttle: so many times as long");
+  set->add_option("--bytes", options.bytes,
+                  "out-of-memory: only what is larger");
+  set->add_option("--status", options.status,
+                  "wrong-status: what the core reports; 0: done, without "
+                  "having run");
+}
+
 // What the options say beyond what each alone may be; "" if all is well.
 std::string UsageFault(Options& options) {
+  if (!ParseFaultId(options.fault.id)) {
+    return "fault clear: '" + options.fault.id +
+           "' is no fault's number, and not 'all'";
+  }
+  if (options.fault.model.size() >= sizeof wire::Fault::model) {
+    return "--model has " + std::to_string(options.fault.model.size()) +
+           " characters: no model's name has";
+  }
   const auto mask = ParseCoreMask(options.core_mask);
   if (!mask) {
     return "--core-mask '" + options.core_mask +
@@ -204,6 +286,7 @@ std::string UsageFault(Options& options) {
            std::to_string(options.bench.contexts) +
            ": one context is used by one thread at a time";
   }
+  options.models.perf.core_mask = *mask;
   return "";
 }
 
@@ -211,12 +294,15 @@ Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "infer") return Infer(options.infer);
   if (verb == "bench") return Bench(options.bench);
   if (verb == "top") return LookOnce(options.watch);
-  if (options.memory_sram || !options.memory_model.empty()) {
+  if (verb == "fault") return Faults(options.target, options.fault);
+  if (verb == "perf") return Perf(options.models.perf);
+  if (verb == "dump") return DumpLayers(options.models.dump);
+  if (verb == "info") return Info(options.models.info_file);
+  if (options.memory_sram) {
     return Error{Code::kUnimplemented,
-                 std::string("'mem ") +
-                     (options.memory_sram ? "--sram" : "MODEL") +
-                     "' is not supported in this version"};
+                 "'mem --sram' is not supported in this version"};
   }
+  if (!options.memory_model.empty()) return MemoryOfModel(options.memory_model);
   return Report(options, verb);
 }
 
@@ -238,6 +324,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Looks at an rknnd daemon, and runs models through it.",
                "rknnctl");
   Declare(app, options);
+  DeclareFault(app, options.fault);
+  DeclareModelVerbs(app, options.models, options.core_mask);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
@@ -254,6 +342,11 @@ int Main(int argc, char** argv) {
   // Its errors are ours to print, unless the user asked for its log.
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   ::setenv("RKNN_LOG_LEVEL", "0", 0);
+  // What a file is can be told without a daemon, too.
+  if (verb == "info" && options.target.empty() &&
+      !ControlConnection::Open("")) {
+    options.target = "local:";
+  }
   if (!options.target.empty() &&
       // NOLINTNEXTLINE(concurrency-mt-unsafe)
       ::setenv("RKNND_TARGET", options.target.c_str(), 1) != 0) {

@@ -115,11 +115,12 @@ std::vector<double> TensorOutput::Values() const {
   return values;
 }
 
-Expected<std::unique_ptr<Network>> Network::Load(const std::string& path) {
+Expected<std::unique_ptr<Network>> Network::Load(const std::string& path,
+                                                 uint32_t flags) {
   rknn_context context = 0;
   // The API takes the path as bytes it could write to, and does not.
   std::vector<char> name(path.c_str(), path.c_str() + path.size() + 1);
-  if (const int code = rknn_init(&context, name.data(), 0, 0, nullptr);
+  if (const int code = rknn_init(&context, name.data(), 0, flags, nullptr);
       code != RKNN_SUCC) {
     return Failure("cannot load model '" + path + "'", code);
   }
@@ -138,10 +139,23 @@ Expected<std::unique_ptr<Network>> Network::Duplicate() {
   std::unique_ptr<Network> network(new Network(copy));
   network->inputs_ = inputs_;
   network->outputs_ = outputs_;
+  if (const int code = network->ChooseLargest(); code != RKNN_SUCC) {
+    return Failure("cannot choose the shape", code);
+  }
   return network;
 }
 
 Network::~Network() { rknn_destroy(context_); }
+
+int Network::ChooseLargest() {
+  auto range = std::make_unique<rknn_input_range>();
+  if (inputs_.empty() || rknn_query(context_, RKNN_QUERY_INPUT_DYNAMIC_RANGE,
+                                    range.get(), sizeof(*range)) != RKNN_SUCC) {
+    return RKNN_SUCC;
+  }
+  return rknn_set_input_shapes(context_, static_cast<uint32_t>(inputs_.size()),
+                               inputs_.data());
+}
 
 Expected<void> Network::Describe() {
   rknn_input_output_num count{};
@@ -162,8 +176,9 @@ Expected<void> Network::Describe() {
     return RKNN_SUCC;
   };
   int code = query(RKNN_QUERY_INPUT_ATTR, count.n_input, &inputs_);
+  if (code == RKNN_SUCC) code = ChooseLargest();
   if (code == RKNN_SUCC) {
-    code = query(RKNN_QUERY_OUTPUT_ATTR, count.n_output, &outputs_);
+    code = query(RKNN_QUERY_CURRENT_OUTPUT_ATTR, count.n_output, &outputs_);
   }
   if (code != RKNN_SUCC) {
     return Failure("cannot read the model's inputs and outputs", code);
@@ -235,6 +250,54 @@ Expected<std::vector<TensorOutput>> Network::GetOutputs() {
   }
   rknn_outputs_release(context_, count, list.data());
   return outputs;
+}
+
+Expected<std::string> Network::PerfText() {
+  rknn_perf_detail detail{};
+  if (const int code =
+          rknn_query(context_, RKNN_QUERY_PERF_DETAIL, &detail, sizeof(detail));
+      code != RKNN_SUCC) {
+    return Failure("cannot read the layers' times", code);
+  }
+  return std::string(detail.perf_data, detail.data_len);
+}
+
+Expected<std::span<const rknnd_layer>> Network::Layers() {
+  const rknnd_layer* layers = nullptr;
+  uint32_t count = 0;
+  if (const int code = rknnd_query_layers(context_, &layers, &count);
+      code != RKNN_SUCC) {
+    return Failure("cannot read the layers' times", code);
+  }
+  return std::span<const rknnd_layer>(layers, count);
+}
+
+Expected<void> Network::Dump(const std::string& directory) {
+  if (const int code = rknnd_dump(context_, directory.c_str());
+      code != RKNN_SUCC) {
+    return Failure("the dump failed", code);
+  }
+  return {};
+}
+
+Expected<rknn_mem_size> Network::MemorySize() {
+  rknn_mem_size size{};
+  if (const int code =
+          rknn_query(context_, RKNN_QUERY_MEM_SIZE, &size, sizeof(size));
+      code != RKNN_SUCC) {
+    return Failure("cannot read the model's memory", code);
+  }
+  return size;
+}
+
+Expected<std::string> Network::CustomString() {
+  rknn_custom_string text{};
+  if (const int code =
+          rknn_query(context_, RKNN_QUERY_CUSTOM_STRING, &text, sizeof(text));
+      code != RKNN_SUCC) {
+    return Failure("cannot read the model's custom string", code);
+  }
+  return std::string(text.string, strnlen(text.string, sizeof(text.string)));
 }
 
 }  // namespace rknnd::client

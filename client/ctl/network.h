@@ -16,6 +16,7 @@
 #include "client/ctl/tensor_input.h"
 #include "client/image/npy.h"
 #include "rknn_api.h"
+#include "rknnd.h"
 
 namespace rknnd::client {
 
@@ -32,7 +33,9 @@ struct TensorOutput {
 class Network {
  public:
   // Reads no further than the library does: `path` goes to rknn_init as it is.
-  static base::Expected<std::unique_ptr<Network>> Load(const std::string& path);
+  // `flags` are rknn_init's.
+  static base::Expected<std::unique_ptr<Network>> Load(const std::string& path,
+                                                       uint32_t flags = 0);
   // Shares this one's model.
   base::Expected<std::unique_ptr<Network>> Duplicate();
   Network(const Network&) = delete;
@@ -54,9 +57,20 @@ class Network {
   base::Expected<int64_t> RunMicroseconds();
   base::Expected<std::vector<TensorOutput>> GetOutputs();
 
+  // Of the last run, with RKNN_FLAG_COLLECT_PERF_MASK: the table, and its rows,
+  // which live until the next call.
+  base::Expected<std::string> PerfText();
+  base::Expected<std::span<const rknnd_layer>> Layers();
+  // One more run, with each layer's output in `directory`.
+  base::Expected<void> Dump(const std::string& directory);
+  base::Expected<rknn_mem_size> MemorySize();
+  base::Expected<std::string> CustomString();
+
  private:
   explicit Network(rknn_context context) : context_(context) {}
   base::Expected<void> Describe();
+  // The shape of INPUT_ATTR, of a model that lists several: the API's number.
+  int ChooseLargest();
 
   rknn_context context_;
   std::vector<rknn_tensor_attr> inputs_;

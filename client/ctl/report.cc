@@ -183,6 +183,12 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
     line("SRAM", FormatBytes(status.sram_free) + " of " +
                      FormatBytes(status.sram_total) + " free");
   }
+  // Nobody is to wonder about a daemon that was told to fail.
+  if (status.faults > 0) {
+    output.json["faults"] = status.faults;
+    line("FAULTS", FormatCount(status.faults, "fault") +
+                       " on demand in force: rknnctl fault list");
+  }
   return output;
 }
 

@@ -36,6 +36,15 @@ wire::ModelReport Model(std::string_view name) {
   return model;
 }
 
+TEST(ReportTest, StatusSaysThatFaultsAreInForce) {
+  wire::Report status;
+  EXPECT_FALSE(StatusOutput(status, {}, 0).json.contains("faults"));
+  status.faults = 2;
+  const Output output = StatusOutput(status, {}, 0);
+  EXPECT_EQ(output.json["faults"], 2);
+  EXPECT_THAT(output.text, HasSubstr("2 faults on demand in force"));
+}
+
 TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
   wire::Report status;
   status.device = "soft";

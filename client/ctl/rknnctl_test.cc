@@ -220,7 +220,7 @@ TEST_F(RknnctlTest, BadUsageIsExitCodeTwo) {
 }
 
 TEST_F(RknnctlTest, LaterVerbsSaySo) {
-  for (const char* verb : {"perf m.onnx", "mem m.onnx", "mem --sram"}) {
+  for (const char* verb : {"accuracy m.onnx", "convert m.onnx", "mem --sram"}) {
     const Result result = Run(verb);
 
     EXPECT_EQ(result.exit_code, 1) << verb;

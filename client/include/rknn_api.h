@@ -367,7 +367,8 @@ int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
               rknn_init_extend* extend);
 
 // Makes a second context of the model of *context_in: same weights, own inputs,
-// outputs, memory bindings and core mask. Either may be destroyed first.
+// outputs, memory bindings and core mask. Either may be destroyed first. Of a
+// dynamic model too: the new context chooses a shape of its own.
 int rknn_dup_context(rknn_context* context_in, rknn_context* context_out);
 
 // Ends a context and frees what the library holds for it; an rknn_tensor_mem is
@@ -389,7 +390,9 @@ int rknn_query(rknn_context context, rknn_query_cmd cmd, void* info,
 int rknn_inputs_set(rknn_context context, uint32_t n_inputs,
                     rknn_input inputs[]);
 
-// Spreads the items of a batch model over so many cores.
+// Spreads the items of a batch model over so many cores; until then they take
+// turns on one. Fails for a model without a batch, for more cores than there
+// are, and where there is one. rknn_set_core_mask and this replace each other.
 int rknn_set_batch_core_num(rknn_context context, int core_num);
 
 // Chooses the cores for the runs that follow. Fails for a core that the NPU
@@ -462,11 +465,13 @@ int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem);
 int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem,
                     rknn_tensor_attr* attr);
 
-// Chooses the shape of one input. Superseded by rknn_set_input_shapes.
+// Chooses the shape of the only input. Superseded by rknn_set_input_shapes.
 int rknn_set_input_shape(rknn_context ctx, rknn_tensor_attr* attr);
 
 // Chooses the shape of all inputs of a dynamic model: index, name, n_dims, dims
-// and fmt of each; together one of the rows that the model lists.
+// and fmt of each; together one of the rows that the model lists. To be called
+// before the first run. After a change inputs are to be set again; memory that
+// was bound stays so if it is large enough. INPUT_INVALID for other shapes.
 int rknn_set_input_shapes(rknn_context ctx, uint32_t n_inputs,
                           rknn_tensor_attr attr[]);
 

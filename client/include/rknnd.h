@@ -87,6 +87,39 @@ typedef struct rknnd_run_report {
 // RKNN_ERR_FAIL when the context has not run yet.
 int rknnd_last_run(rknn_context context, rknnd_run_report* report);
 
+// One row of the per-layer table (RKNN_QUERY_PERF_DETAIL has it as text): what
+// a layer did in a context's last run. Texts are NUL-terminated. Cycles are the
+// SoC's by its timing model; usage and load are percent of each core, in order.
+#define RKNND_MAX_CORES 32
+typedef struct rknnd_layer {
+  const char* type;         // "ConvRelu"
+  const char* name;         // "Conv:conv1"
+  const char* data_type;    // "INT8"
+  const char* target;       // "NPU", "CPU"
+  const char* input_shape;  // "(1,3,224,224),(64,3,7,7)"
+  const char* output_shape;
+  uint64_t ddr_cycles;
+  uint64_t npu_cycles;
+  uint64_t time_ns;
+  uint64_t rw_bytes;  // read from DDR: what the vendor's RW(KB) counts
+  uint32_t tasks;
+  uint32_t cores;  // of the NPU: how many of these are set
+  float mac_usage[RKNND_MAX_CORES];
+  float work_load[RKNND_MAX_CORES];
+} rknnd_layer;
+
+// The context must have been made with RKNN_FLAG_COLLECT_PERF_MASK and have
+// run. The rows are the context's, until the next call of this function or its
+// end.
+int rknnd_query_layers(rknn_context context, const rknnd_layer** layers,
+                       uint32_t* count);
+
+// Runs the context once, as rknn_run does, and writes the output of each layer
+// into `directory` (made if it is not there) as
+// <ID>_<OpType>_<tensor>.npy: ID as in the per-layer table, from 1. 8-bit and
+// half-precision tensors become float32, axes are the model's own.
+int rknnd_dump(rknn_context context, const char* directory);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

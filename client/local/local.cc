@@ -124,6 +124,9 @@ void LocalDaemon::Run(bool vendor_sharing) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): as every library that reads options
   const char* soc = std::getenv("RKNND_SOC");
   if (soc != nullptr && *soc != '\0') options.soc = soc;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): likewise
+  const char* pace = std::getenv("RKNND_PACE");
+  options.pace = pace != nullptr && std::string_view(pace) == "on";
   options.vendor_sharing = vendor_sharing;
   options.log = &log;
   auto created = Runtime::Create(options);

@@ -96,7 +96,9 @@ Buffer::~Buffer() {
 }
 
 Expected<void> Buffer::Synchronize(CpuAccess access) const {
-  if (!dma_buf_) return {};
+  Expected<void> told = target_->SyncBuffer(number_, access != CpuAccess::kRead,
+                                            access != CpuAccess::kWrite);
+  if (!told.ok() || !dma_buf_) return told;
   // Begin and end in one: some exporters refuse an end without its begin. What
   // the CPU holds of data the device wrote is dropped by the begin, what it
   // wrote itself is cleaned by the end.

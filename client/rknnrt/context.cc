@@ -109,8 +109,11 @@ Context::Context(uint32_t number, uint32_t flags,
     : number_(number),
       flags_(flags),
       target_(std::move(target)),
-      model_(std::move(model)) {
+      model_(std::move(model)),
+      limits_(target_->info().limits) {
   const base::MutexLock lock(mutex_);
+  shape_ = model_;
+  shape_chosen_ = model_->shapes.empty();
   inputs_.resize(model_->inputs.size());
   outputs_.resize(model_->outputs.size());
 }
@@ -141,19 +144,32 @@ Outcome Context::BindPort(Direction direction, uint32_t index, Source source,
                           const Binding& binding) {
   const bool input = direction == Direction::kInput;
   Port& port = input ? inputs_[index] : outputs_[index];
-  if (port.source == source && port.binding == binding) return {};
+  if (port.source == source && port.binding == binding && !port.stale) {
+    return {};
+  }
   Expected<void> bound = target_->Bind(number_, direction, index, binding);
   if (!bound.ok()) {
     return Failure{std::move(bound).error(), Subject::kContext};
   }
   port.source = source;
   port.binding = binding;
-  const std::vector<TensorAttr>& tensors =
-      input ? model_->inputs : model_->outputs;
-  port.converted = IsNative(*model_, direction, index, binding)
-                       ? 0
-                       : tensors[index].elements * ElementSize(binding.type);
+  port.stale = false;
+  port.converted = ConvertedBytes(direction, index, binding);
   return {};
+}
+
+uint64_t Context::ConvertedBytes(Direction direction, uint32_t index,
+                                 const Binding& binding) const {
+  if (IsNative(*shape_, direction, index, binding)) return 0;
+  const std::vector<TensorAttr>& tensors =
+      direction == Direction::kInput ? shape_->inputs : shape_->outputs;
+  return tensors[index].elements * ElementSize(binding.type);
+}
+
+Outcome Context::CheckLimit(rknnd_v1_DeviceLimit limit, const char* has) const {
+  if ((limits_ & static_cast<uint32_t>(limit)) == 0) return {};
+  return Fail(Code::kUnimplemented, target_->info().soc + " " + has,
+              Subject::kContext);
 }
 
 Outcome Context::BindMemory(const Buffer& memory,
@@ -163,8 +179,18 @@ Outcome Context::BindMemory(const Buffer& memory,
                 "this memory was made for another connection to the NPU",
                 Subject::kNone);
   }
-  Expected<TensorMatch> match = MatchTensor(*model_, attr);
+  const base::MutexLock lock(mutex_);
+  Expected<TensorMatch> match = MatchTensor(*shape_, attr);
   if (!match.ok()) return Failure{std::move(match).error(), Subject::kNone};
+  if (match->direction == Direction::kOutput &&
+      attr.type == RKNN_TENSOR_FLOAT32) {
+    if (Outcome lacks =
+            CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_FLOAT32_OUTPUTS,
+                       "has no float32 outputs: set the attribute's type to "
+                       "RKNN_TENSOR_INT8 or RKNN_TENSOR_FLOAT16")) {
+      return lacks;
+    }
+  }
   Binding binding;
   binding.buffer = memory.number();
   binding.offset = memory.offset();
@@ -174,7 +200,13 @@ Outcome Context::BindMemory(const Buffer& memory,
   binding.pass_through = attr.pass_through != 0;
   binding.w_stride = attr.w_stride;
   binding.h_stride = attr.h_stride;
-  const base::MutexLock lock(mutex_);
+  if (!model_->shapes.empty() && match->direction == Direction::kInput &&
+      (attr.w_stride == shape_->inputs[match->index].w_stride ||
+       attr.w_stride == model_->inputs[match->index].w_stride)) {
+    // What a query said, now or of the largest shape: no padding is meant, and
+    // none is there when the shape changes.
+    binding.w_stride = 0;
+  }
   Outcome bound =
       BindPort(match->direction, match->index, Source::kProgram, binding);
   if (!bound && match->direction == Direction::kInput) {
@@ -199,6 +231,7 @@ Outcome Context::CheckRunnable() {
                 "without RKNN_FLAG_FENCE_IN_OUTSIDE and _FENCE_OUT_OUTSIDE",
                 Subject::kContext);
   }
+  if (!shape_chosen_) return NoShape();
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].source != Source::kNone) continue;
     return Fail(Code::kFailedPrecondition,
@@ -249,7 +282,11 @@ Outcome Context::Run(rknn_run_extend* extend) {
 }
 
 std::span<char> Context::PerfText() {
-  Expected<std::string> text = target_->PerfDetail(number_);
+  // Nothing, as on the board: programs print what they get.
+  const bool none =
+      CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").has_value();
+  Expected<std::string> text =
+      none ? std::string() : target_->PerfDetail(number_);
   const base::MutexLock lock(mutex_);
   // Programs take any failure here for the end of the world.
   perf_text_ = text.ok() ? *std::move(text)

@@ -25,6 +25,7 @@
 #include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "client/include/rknn_api.h"
+#include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
 #include "client/rknnrt/status_map.h"
 #include "client/rknnrt/target.h"
@@ -62,7 +63,12 @@ class Context {
 
   [[nodiscard]] uint32_t number() const { return number_; }
   [[nodiscard]] uint32_t flags() const { return flags_; }
+  // At its largest shape, where it lists several.
   [[nodiscard]] const ModelDescription& model() const { return *model_; }
+  // At the shape of the next run; null when none is chosen yet.
+  [[nodiscard]] std::shared_ptr<const ModelDescription> Chosen() const;
+  // That failure.
+  [[nodiscard]] Outcome NoShape() const;
   [[nodiscard]] const std::shared_ptr<const ModelDescription>& shared_model()
       const {
     return model_;
@@ -71,6 +77,10 @@ class Context {
   [[nodiscard]] const std::shared_ptr<Target>& shared_target() const {
     return target_;
   }
+  // A failure that says what the SoC `has` instead, where its runtime lacks
+  // `limit`.
+  [[nodiscard]] Outcome CheckLimit(rknnd_v1_DeviceLimit limit,
+                                   const char* has) const;
   [[nodiscard]] const CopyCounters& copies() const { return copies_; }
   [[nodiscard]] LastRun last_run() const;
 
@@ -79,6 +89,8 @@ class Context {
   // thread may still be on its way.
   base::Expected<void> Destroy();
 
+  // Data set before, of another shape, is to be set again.
+  Outcome SetShapes(std::span<const rknn_tensor_attr> attrs);
   Outcome SetInputs(std::span<const rknn_input> inputs);
   Outcome BindMemory(const Buffer& memory, const rknn_tensor_attr& attr);
   Outcome Run(rknn_run_extend* extend);
@@ -88,6 +100,8 @@ class Context {
 
   // The target's text, kept until the next call.
   std::span<char> PerfText();
+  // The rows of that table, kept until the next call of this.
+  base::Expected<std::span<const rknnd_layer>> PerfLayers();
 
  private:
   enum class Source : uint8_t { kNone, kOwn, kProgram };
@@ -99,14 +113,21 @@ class Context {
     std::shared_ptr<Buffer> own;
     // Bytes that the device converts in each run.
     uint64_t converted = 0;
+    // Bound before the shape changed: the target may have taken it away.
+    bool stale = false;
   };
 
   struct InputPlan;
 
-  Outcome PlanInput(const rknn_input& input, InputPlan* plan) const;
+  static Outcome PlanInput(const ModelDescription& model,
+                           const rknn_input& input, InputPlan* plan);
   Outcome ApplyInput(const InputPlan& plan) RKNND_REQUIRES(mutex_);
   // Binds memory of our own to every output that has none.
   Outcome BindOwnOutputs() RKNND_REQUIRES(mutex_);
+  // What the device converts in each run because of this binding.
+  [[nodiscard]] uint64_t ConvertedBytes(Direction direction, uint32_t index,
+                                        const Binding& binding) const
+      RKNND_REQUIRES(mutex_);
   Outcome BindPort(Direction direction, uint32_t index, Source source,
                    const Binding& binding) RKNND_REQUIRES(mutex_);
   Outcome GetOutput(uint32_t index, rknn_output* output) RKNND_REQUIRES(mutex_);
@@ -119,9 +140,17 @@ class Context {
   const uint32_t flags_;
   const std::shared_ptr<Target> target_;
   const std::shared_ptr<const ModelDescription> model_;
+  const uint32_t limits_;
   CopyCounters copies_;
 
   mutable base::Mutex mutex_;
+  // What tensors are taken to be: as in the shape of the next run, or until one
+  // is chosen as in the largest.
+  std::shared_ptr<const ModelDescription> shape_ RKNND_GUARDED_BY(mutex_);
+  bool shape_chosen_ RKNND_GUARDED_BY(mutex_) = false;
+  std::vector<InputShape> asked_ RKNND_GUARDED_BY(mutex_);
+  // The last frame before that shape: outputs up to it are of another.
+  uint64_t shape_frame_ RKNND_GUARDED_BY(mutex_) = 0;
   std::vector<Port> inputs_ RKNND_GUARDED_BY(mutex_);
   std::vector<Port> outputs_ RKNND_GUARDED_BY(mutex_);
   std::shared_ptr<Buffer> output_memory_ RKNND_GUARDED_BY(mutex_);
@@ -133,6 +162,9 @@ class Context {
   // nothing else is ever freed on a program's word.
   std::vector<void*> results_ RKNND_GUARDED_BY(mutex_);
   std::string perf_text_ RKNND_GUARDED_BY(mutex_);
+  // The second points into the first.
+  std::vector<wire::LayerReport> layer_reports_ RKNND_GUARDED_BY(mutex_);
+  std::vector<rknnd_layer> layers_ RKNND_GUARDED_BY(mutex_);
 };
 
 // Which output each entry of rknn_outputs_get means. Indices 0..n-1 in any

@@ -134,6 +134,10 @@ class ShownCopies final : public Target {
     return {};
   }
   base::Expected<void> SetCoreMask(uint32_t, uint32_t) override { return {}; }
+  base::Expected<std::shared_ptr<const ModelDescription>> SetShapes(
+      uint32_t, const std::vector<InputShape>&) override {
+    return kNone;
+  }
   base::Expected<void> Bind(uint32_t, Direction, uint32_t,
                             const Binding&) override {
     return {};
@@ -148,6 +152,12 @@ class ShownCopies final : public Target {
   base::Expected<MemorySize> GetMemorySize(uint32_t) override { return kNone; }
   base::Expected<MemoryKinds> GetMemory() override { return kNone; }
   base::Expected<std::string> PerfDetail(uint32_t) override { return kNone; }
+  base::Expected<wire::PerfDetail> PerfReport(uint32_t) override {
+    return kNone;
+  }
+  base::Expected<std::string> ModelDetail(uint32_t) override { return kNone; }
+  base::Expected<void> ArmDump(uint32_t) override { return kNone; }
+  base::Expected<LayerDump> TakeDump(uint32_t) override { return kNone; }
   void ShowCopies(uint32_t, uint64_t, uint64_t) override { ++shown; }
   base::Expected<RunReport> Run(const RunRequest&) override { return kNone; }
 

@@ -21,6 +21,9 @@ namespace {
 
 // Where each output starts in the memory they share: cache lines of their own.
 constexpr uint64_t kOutputAlignment = 64;
+// What SoCs without this path have.
+constexpr char kZeroCopyOnly[] =
+    "supports rknn_set_io_mem only: bind memory to all inputs and outputs";
 
 Outcome Fail(Code code, std::string message, Subject subject) {
   return Failure{{code, std::move(message)}, subject};
@@ -49,13 +52,14 @@ struct Context::InputPlan {
   Binding format;  // type, layout and pass_through
 };
 
-Outcome Context::PlanInput(const rknn_input& input, InputPlan* plan) const {
-  if (input.index >= model_->inputs.size()) {
+Outcome Context::PlanInput(const ModelDescription& model,
+                           const rknn_input& input, InputPlan* plan) {
+  if (input.index >= model.inputs.size()) {
     return Fail(Code::kOutOfRange,
-                OutOfRange("input", input.index, model_->inputs.size()),
+                OutOfRange("input", input.index, model.inputs.size()),
                 Subject::kInput);
   }
-  const TensorAttr& attr = model_->inputs[input.index];
+  const TensorAttr& attr = model.inputs[input.index];
   const std::string name = std::string("input '") + attr.name + "'";
   if (input.buf == nullptr) {
     return Fail(Code::kInvalidArgument, name + ": buf is NULL",
@@ -68,9 +72,10 @@ Outcome Context::PlanInput(const rknn_input& input, InputPlan* plan) const {
   plan->format.pass_through = pass_through;
   plan->format.type = type;
   plan->format.layout = BufferLayout(attr, RawNumber(input.fmt));
-  if (pass_through && input.index < model_->native_inputs.size()) {
-    const TensorAttr& native = model_->native_inputs[input.index];
+  if (pass_through && input.index < model.native_inputs.size()) {
+    const TensorAttr& native = model.native_inputs[input.index];
     plan->format.layout = native.layout;
+    plan->format.w_stride = native.w_stride;  // rows lie as it says
     plan->size = std::max(native.size, native.size_with_stride);
   } else {
     const auto size = base::CheckedMultiply(attr.elements, ElementSize(type));
@@ -132,18 +137,23 @@ void Context::ShowCopies() {
 }
 
 Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
+  if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
+                                 kZeroCopyOnly)) {
+    return lacks;
+  }
   if (inputs.empty() || inputs.size() > model_->inputs.size()) {
     return Fail(Code::kInvalidArgument,
                 "n_inputs is " + std::to_string(inputs.size()) +
                     ", the model has " + std::to_string(model_->inputs.size()),
                 Subject::kInput);
   }
+  const base::MutexLock lock(mutex_);
+  if (!shape_chosen_) return NoShape();
   // All is checked before anything is copied: a failed call changes nothing.
   std::vector<InputPlan> plans(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (Outcome wrong = PlanInput(inputs[i], &plans[i])) return wrong;
+    if (Outcome wrong = PlanInput(*shape_, inputs[i], &plans[i])) return wrong;
   }
-  const base::MutexLock lock(mutex_);
   Outcome failed;
   for (const InputPlan& plan : plans) {
     if ((failed = ApplyInput(plan))) break;
@@ -157,7 +167,11 @@ Outcome Context::BindOwnOutputs() {
   std::vector<uint64_t> offsets(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].source != Source::kNone) continue;
-    const TensorAttr& attr = model_->outputs[i];
+    if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
+                                   kZeroCopyOnly)) {
+      return lacks;
+    }
+    const TensorAttr& attr = shape_->outputs[i];
     const uint64_t element = ElementSize(InternalOutputType(attr));
     const auto size = base::CheckedMultiply(attr.elements, element);
     const auto start = base::CheckedAlignUp(total, kOutputAlignment);
@@ -173,13 +187,19 @@ Outcome Context::BindOwnOutputs() {
     total = *end;
   }
   if (total == 0) return {};
-  Expected<std::unique_ptr<Buffer>> made =
-      Buffer::Allocate(target_, total, RKNN_FLAG_MEMORY_FLAGS_DEFAULT);
-  if (!made.ok()) return Failure{std::move(made).error(), Subject::kNone};
-  output_memory_ = *std::move(made);
+  // After a change of shape there is memory already, with nothing in it.
+  const bool shared =
+      std::any_of(outputs_.begin(), outputs_.end(),
+                  [](const Port& port) { return port.source == Source::kOwn; });
+  if (shared || output_memory_ == nullptr || output_memory_->size() < total) {
+    Expected<std::unique_ptr<Buffer>> made =
+        Buffer::Allocate(target_, total, RKNN_FLAG_MEMORY_FLAGS_DEFAULT);
+    if (!made.ok()) return Failure{std::move(made).error(), Subject::kNone};
+    output_memory_ = *std::move(made);
+  }
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].source != Source::kNone) continue;
-    const TensorAttr& attr = model_->outputs[i];
+    const TensorAttr& attr = shape_->outputs[i];
     Binding binding;
     binding.buffer = output_memory_->number();
     binding.offset = offsets[i];
@@ -226,7 +246,7 @@ Expected<std::vector<uint32_t>> ResolveOutputs(
 }
 
 Outcome Context::GetOutput(uint32_t index, rknn_output* output) {
-  const TensorAttr& attr = model_->outputs[index];
+  const TensorAttr& attr = shape_->outputs[index];
   const std::string name = std::string("output '") + attr.name + "'";
   const Port& port = outputs_[index];
   if (port.source != Source::kOwn || port.own == nullptr) {
@@ -274,6 +294,10 @@ Outcome Context::GetOutput(uint32_t index, rknn_output* output) {
 
 Outcome Context::GetOutputs(std::span<rknn_output> outputs,
                             rknn_output_extend* extend) {
+  if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
+                                 kZeroCopyOnly)) {
+    return lacks;
+  }
   Expected<std::vector<uint32_t>> indices =
       ResolveOutputs(outputs, model_->outputs.size());
   if (!indices.ok()) {
@@ -283,9 +307,12 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
   size_t done = 0;
   {
     const base::MutexLock lock(mutex_);
-    if (last_run_.frame == 0) {
+    if (last_run_.frame <= shape_frame_) {
       return Fail(Code::kFailedPrecondition,
-                  "there are no outputs yet: call rknn_run first",
+                  last_run_.frame == 0
+                      ? "there are no outputs yet: call rknn_run first"
+                      : "there are no outputs of the shape that was chosen "
+                        "since: call rknn_run first",
                   Subject::kContext);
     }
     // What they hold on entry means nothing, and must not be freed below.

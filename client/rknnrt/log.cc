@@ -1,5 +1,6 @@
 // Called on the program's threads, also when memory is short: nothing here
-// allocates but the place of a thread's first error, which can be missing.
+// allocates but the place of a thread's first error, which can be missing, and
+// LogText, which nobody calls about a failure.
 
 #include "client/rknnrt/log.h"
 
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "proto/wire/codec.h"
 
@@ -113,6 +115,25 @@ void Log(LogLevel level, std::string_view text) {
   // A line that cannot be written has nowhere to be reported.
   [[maybe_unused]] const ssize_t written =
       write(STDERR_FILENO, room.data(), line.used() + 1);
+}
+
+void LogText(LogLevel level, std::string_view text) {
+  if (static_cast<uint32_t>(level) > EnabledLogLevel()) return;
+  std::string lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines += "rknnd: ";
+    lines += LevelName(level);
+    lines += text.substr(0, end);
+    lines += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::string_view rest = lines;
+  while (!rest.empty()) {
+    const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
+    if (written <= 0) return;  // nowhere to report it
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 void SetLastError(std::string_view function, std::string_view message) {

@@ -29,6 +29,9 @@ uint32_t ParseLogLevel(const char* text);
 // One line on stderr in one write, if `level` is enabled. Thread: any.
 void Log(LogLevel level, std::string_view text);
 
+// Each line of `text` as Log() would print it, in one write.
+void LogText(LogLevel level, std::string_view text);
+
 // "function: message" as this thread's last error. Cut to the room there is,
 // which without memory is none.
 void SetLastError(std::string_view function, std::string_view message);

@@ -42,6 +42,34 @@ Outcome FillTensor(const std::vector<TensorAttr>& tensors,
   return {};
 }
 
+// The shapes of one input over all rows that the model lists.
+Outcome FillRange(const ModelDescription& model, rknn_input_range* range) {
+  const uint32_t index = range->index;
+  const size_t inputs = model.inputs.size();
+  if (index >= inputs) {
+    return Failure{{Code::kOutOfRange, "input index " + std::to_string(index) +
+                                           " does not exist: the model has " +
+                                           std::to_string(inputs)},
+                   Subject::kNone};
+  }
+  const TensorAttr& input = model.inputs[index];
+  *range = {};
+  range->index = index;
+  range->fmt = static_cast<rknn_tensor_format>(input.layout);
+  range->n_dims =
+      static_cast<uint32_t>(std::min<size_t>(input.dims_count, RKNN_MAX_DIMS));
+  wire::SetText(range->name, input.name);
+  const size_t rows = std::min<size_t>(model.shapes.size() / inputs,
+                                       RKNN_MAX_DYNAMIC_SHAPE_NUM);
+  range->shape_number = static_cast<uint32_t>(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    const InputShape& shape = model.shapes[row * inputs + index];
+    std::copy_n(shape.dims, std::min<size_t>(shape.dims_count, RKNN_MAX_DIMS),
+                range->dyn_range[row]);
+  }
+  return {};
+}
+
 uint32_t AtLeastOne(uint64_t value) {
   return static_cast<uint32_t>(
       std::clamp<uint64_t>(value, 1, std::numeric_limits<uint32_t>::max()));
@@ -114,19 +142,31 @@ Outcome Query(Context& context, uint32_t command, void* info, uint32_t size) {
             numbers->n_output = static_cast<uint32_t>(model.outputs.size());
             return {};
           });
-    // A model of one fixed shape is always at its largest and current one.
     case RKNN_QUERY_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_INPUT_ATTR:
       return tensor(model.inputs);
     case RKNN_QUERY_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_OUTPUT_ATTR:
       return tensor(model.outputs);
     case RKNN_QUERY_NATIVE_INPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
       return tensor(model.native_inputs);
     case RKNN_QUERY_NATIVE_OUTPUT_ATTR:
-    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR:
       return tensor(model.native_outputs);
+    case RKNN_QUERY_CURRENT_INPUT_ATTR:
+    case RKNN_QUERY_CURRENT_OUTPUT_ATTR:
+    case RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR:
+    case RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR: {
+      // A model of one fixed shape is always at its current one.
+      const auto chosen = context.Chosen();
+      if (chosen == nullptr) return context.NoShape();
+      if (command == RKNN_QUERY_CURRENT_INPUT_ATTR) {
+        return tensor(chosen->inputs);
+      }
+      if (command == RKNN_QUERY_CURRENT_OUTPUT_ATTR) {
+        return tensor(chosen->outputs);
+      }
+      return tensor(command == RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR
+                        ? chosen->native_inputs
+                        : chosen->native_outputs);
+    }
     case RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR:
       return tensor(model.native_nhwc_inputs);
     case RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR:
@@ -154,8 +194,13 @@ Outcome Query(Context& context, uint32_t command, void* info, uint32_t size) {
             return {};
           });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
-      return Unanswered(Code::kFailedPrecondition,
-                        "the model has one fixed shape and no dynamic range");
+      if (model.shapes.empty()) {
+        return Unanswered(Code::kFailedPrecondition,
+                          "the model has one fixed shape and no dynamic range");
+      }
+      return Into<rknn_input_range>(info, size, [&](rknn_input_range* range) {
+        return FillRange(model, range);
+      });
     case RKNN_QUERY_DEVICE_MEM_INFO:
       return Unanswered(Code::kUnimplemented,
                         "RKNN_QUERY_DEVICE_MEM_INFO is not supported: only "

@@ -15,6 +15,7 @@
 #include "client/rknnrt/context.h"
 #include "client/rknnrt/log.h"
 #include "client/rknnrt/model_source.h"
+#include "client/rknnrt/profile.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
 
@@ -51,11 +52,12 @@ Outcome AddContext(uint32_t flags, uint32_t duplicate_of,
       [&](uint32_t number) -> Expected<std::shared_ptr<Context>> {
         ContextRequest request;
         request.number = number;
-        request.flags = flags;
+        request.flags = WithProfile(flags);
         request.duplicate_of = duplicate_of;
         Expected<std::shared_ptr<const ModelDescription>> model =
             target->CreateContext(request, source);
         if (!model.ok()) return std::move(model).error();
+        TellModel(*target, number);
         return std::make_shared<Context>(number, flags, target,
                                          *std::move(model));
       });
@@ -121,7 +123,6 @@ using rknnd::client::Failure;
 using rknnd::client::Outcome;
 using rknnd::client::Subject;
 using rknnd::client::ToOutcome;
-using rknnd::client::Unsupported;
 using rknnd::client::WrongParameter;
 
 extern "C" {
@@ -142,6 +143,11 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
   }
   return CallOn("rknn_dup_context", *context_in,
                 [&](Context& original) -> Outcome {
+                  if (Outcome lacks = original.CheckLimit(
+                          rknnd_v1_DeviceLimit_LIMIT_NO_DUP_CONTEXT,
+                          "has no rknn_dup_context: call rknn_init again")) {
+                    return lacks;
+                  }
                   uint32_t handle = 0;
                   if (Outcome failed = rknnd::client::AddContext(
                           original.flags(), original.number(), nullptr,
@@ -172,8 +178,9 @@ RKNND_API int rknn_inputs_set(rknn_context context, uint32_t n_inputs,
 }
 
 RKNND_API int rknn_run(rknn_context context, rknn_run_extend* extend) {
-  return CallOn("rknn_run", context,
-                [&](Context& found) -> Outcome { return found.Run(extend); });
+  return CallOn("rknn_run", context, [&](Context& found) -> Outcome {
+    return rknnd::client::RunAndTell(found, extend);
+  });
 }
 
 // Every run of this version has ended when rknn_run returns.
@@ -206,6 +213,8 @@ RKNND_API int rknn_set_core_mask(rknn_context context,
                                  rknn_core_mask core_mask) {
   return CallOn("rknn_set_core_mask", context, [&](Context& found) -> Outcome {
     const uint32_t mask = rknnd::client::RawNumber(core_mask);
+    // With one core it depends on the SoC what a mask is; the daemon knows.
+    const bool one_core = found.target().info().cores == 1;
     switch (mask) {
       case RKNN_NPU_CORE_AUTO:
       case RKNN_NPU_CORE_0:
@@ -216,36 +225,14 @@ RKNND_API int rknn_set_core_mask(rknn_context context,
       case RKNN_NPU_CORE_ALL:
         break;
       default:
+        if (one_core) break;
         return WrongParameter(
             "core_mask is none of RKNN_NPU_CORE_AUTO, _0, _1, _2, _0_1, "
             "_0_1_2 and _ALL");
     }
-    if (found.target().info().cores == 1) {
-      // The vendor refuses, and programs then give up for no reason.
-      rknnd::client::Log(
-          rknnd::client::LogLevel::kDebug,
-          "core mask ignored, " + found.target().info().soc + " has one core");
-      return {};
-    }
     return ToOutcome(found.target().SetCoreMask(found.number(), mask),
                      Subject::kContext);
   });
-}
-
-RKNND_API int rknn_set_batch_core_num(rknn_context /*context*/,
-                                      int /*core_num*/) {
-  return Unsupported("rknn_set_batch_core_num");
-}
-
-RKNND_API int rknn_set_input_shape(rknn_context /*context*/,
-                                   rknn_tensor_attr* /*attr*/) {
-  return Unsupported("rknn_set_input_shape");
-}
-
-RKNND_API int rknn_set_input_shapes(rknn_context /*context*/,
-                                    uint32_t /*n_inputs*/,
-                                    rknn_tensor_attr /*attr*/[]) {
-  return Unsupported("rknn_set_input_shapes");
 }
 
 }  // extern "C"

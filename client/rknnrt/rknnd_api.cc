@@ -7,6 +7,7 @@
 #include "client/include/rknnd.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/log.h"
+#include "client/rknnrt/profile.h"
 #include "client/rknnrt/version.h"
 
 namespace {
@@ -73,6 +74,30 @@ RKNND_API int rknnd_query_memory(rknn_context context, rknnd_memory* memory,
     known.other = kinds->other;
     CopyFitting(known, memory, size);
     return {};
+  });
+}
+
+RKNND_API int rknnd_query_layers(rknn_context context,
+                                 const rknnd_layer** layers, uint32_t* count) {
+  return CallOn("rknnd_query_layers", context, [&](Context& found) -> Outcome {
+    if (layers == nullptr || count == nullptr) {
+      return WrongParameter("layers or count is NULL");
+    }
+    const auto rows = found.PerfLayers();
+    if (!rows.ok()) {
+      return rknnd::client::Failure{rows.error(),
+                                    rknnd::client::Subject::kContext};
+    }
+    *layers = rows->data();
+    *count = static_cast<uint32_t>(rows->size());
+    return {};
+  });
+}
+
+RKNND_API int rknnd_dump(rknn_context context, const char* directory) {
+  return CallOn("rknnd_dump", context, [&](Context& found) -> Outcome {
+    if (directory == nullptr) return WrongParameter("directory is NULL");
+    return rknnd::client::RunDumped(found, nullptr, directory);
   });
 }
 

@@ -12,14 +12,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/posix/expected.h"
+#include "base/posix/mapping.h"
 #include "client/rknnrt/model_source.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
 
 using TensorAttr = wire::TensorAttr;
+using InputShape = wire::InputShape;
 using ModelDescription = wire::ContextInfo;
 using MemorySize = wire::MemorySize;
 using MemoryKinds = wire::MemoryKinds;
@@ -30,6 +33,7 @@ enum class Direction : uint8_t { kInput, kOutput };
 struct TargetInfo {
   std::string soc;
   uint32_t cores = 0;
+  uint32_t limits = 0;  // of wire's DeviceLimit
   std::string api_version;
   std::string driver_version;
 };
@@ -58,6 +62,12 @@ struct Binding {
 struct BufferHandle {
   uint32_t number = 0;
   int fd = -1;  // the target's, valid until ReleaseBuffer; never 0
+};
+
+// The outputs of all layers of one run; offsets lie inside `bytes`.
+struct LayerDump {
+  std::vector<wire::DumpedTensor> tensors;
+  base::Mapping bytes;
 };
 
 struct RunRequest {
@@ -91,6 +101,11 @@ class Target {
   virtual base::Expected<void> DestroyContext(uint32_t context) = 0;
   virtual base::Expected<void> SetCoreMask(uint32_t context,
                                            uint32_t core_mask) = 0;
+  // Chooses a row of the model's listed shapes, by the shape of each input; in
+  // force from the next Run on, and described by the answer. Bindings that are
+  // too small for it are gone.
+  virtual base::Expected<std::shared_ptr<const ModelDescription>> SetShapes(
+      uint32_t context, const std::vector<InputShape>& shapes) = 0;
   // In force from the next Run on.
   virtual base::Expected<void> Bind(uint32_t context, Direction direction,
                                     uint32_t index, const Binding& binding) = 0;
@@ -100,11 +115,25 @@ class Target {
   // Keeps a descriptor of its own, the handle's: the caller may close `fd`.
   virtual base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) = 0;
   virtual void ReleaseBuffer(uint32_t buffer) = 0;
+  // The program has written memory, or is about to read it, that the kernel has
+  // no cache call for. Most targets have nothing to do.
+  virtual base::Expected<void> SyncBuffer(uint32_t /*buffer*/,
+                                          bool /*to_device*/,
+                                          bool /*from_device*/) {
+    return {};
+  }
 
   virtual base::Expected<MemorySize> GetMemorySize(uint32_t context) = 0;
   // What the NPU holds for all its users.
   virtual base::Expected<MemoryKinds> GetMemory() = 0;
   virtual base::Expected<std::string> PerfDetail(uint32_t context) = 0;
+  // With the table's rows as fields.
+  virtual base::Expected<wire::PerfDetail> PerfReport(uint32_t context) = 0;
+  // What the model is and where its tensors lie, in words.
+  virtual base::Expected<std::string> ModelDetail(uint32_t context) = 0;
+  // The context's next run leaves what TakeDump gives, once.
+  virtual base::Expected<void> ArmDump(uint32_t context) = 0;
+  virtual base::Expected<LayerDump> TakeDump(uint32_t context) = 0;
 
   // Shows whoever looks at the NPU what was copied for `context`, in all, until
   // DestroyContext, after which it is not to be called. Asks nobody, so that it

@@ -232,6 +232,14 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
       seen_.core_masks[mask.context] = mask.core_mask;
       return Reply(wire::Empty{});
     }
+    case wire::Verb::kSetShapes: {
+      const auto shapes = Must(wire::Decode<wire::SetShapes>(request.body));
+      if (shapes.shapes.empty()) {
+        return Refuse(Code::kInvalidArgument, "not one of the shapes");
+      }
+      seen_.shapes[shapes.context] = shapes.shapes[0].dims[0];
+      return Reply(FakeModel());
+    }
     case wire::Verb::kMemorySize: {
       wire::MemorySize size{};
       size.weight = 100;
@@ -239,7 +247,7 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
       return Reply(size);
     }
     case wire::Verb::kPerfDetail:
-      return Reply(wire::PerfDetail{"layers\n"});
+      return Reply(wire::PerfDetail{"layers\n", {}});
     default:
       return Refuse(Code::kUnimplemented, "no such verb");
   }
@@ -251,6 +259,7 @@ wire::Frame FakeDaemon::Hello(Session& session) {
   welcome.ring_entries = wire::kRingEntries;
   welcome.cores = 3;
   welcome.keeps_models = keeps_models_;
+  welcome.limits = limits_;
   wire::SetText(welcome.soc, "rk3588");
   wire::SetText(welcome.api_version, "2.3.2 (fake)");
   wire::SetText(welcome.driver_version, "0.9.8");

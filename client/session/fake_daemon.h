@@ -48,6 +48,8 @@ class FakeDaemon {
   void set_runs(Runs runs) { runs_ = runs; }
   // Says in Welcome that model bytes survive.
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
+  // Says in Welcome that it is a SoC with these limits.
+  void set_limits(uint32_t limits) { limits_ = limits; }
   // Sent to every session that makes its next request.
   void set_log_line(std::string line);
   // Waits until so many runs were seen, since ever.
@@ -59,6 +61,8 @@ class FakeDaemon {
     uint64_t binds = 0, runs = 0;
     std::set<uint32_t> contexts, buffers;
     std::map<uint32_t, uint32_t> core_masks;  // by context
+    // Likewise: the first extent of the first input.
+    std::map<uint32_t, uint32_t> shapes;
     uint32_t last_timeout_ms = 0;
     uint32_t last_flags = 0;
     uint32_t last_duplicate_of = 0;
@@ -100,6 +104,7 @@ class FakeDaemon {
   const std::string path_;
   std::atomic<Runs> runs_{Runs::kAnswer};
   std::atomic<bool> keeps_models_{true};
+  std::atomic<uint32_t> limits_{0};
   std::atomic<bool> stop_{false};
   base::UniqueFd wakeup_;
   std::thread thread_;

@@ -172,14 +172,21 @@ Expected<void> SessionTarget::ReplayContext(Connection& connection,
                                             const ContextRecord& record) {
   Expected<ModelDescription> model = CreateOn(connection, number, record, 0);
   if (!model.ok()) return std::move(model).error();
+  if (!record.shapes.empty()) {
+    Expected<ModelDescription> row =
+        SetShapesOn(connection, number, record.shapes);
+    if (!row.ok()) return std::move(row).error();
+  }
   for (const auto& [port, binding] : record.bindings) {
     // Destroyed by the program while it was still bound: there is no memory
     // any more. A run before it binds other memory fails and says so.
     if (!buffers_.contains(binding.buffer)) continue;
-    if (Expected<void> bound = BindOn(connection, number, port, binding);
-        !bound.ok()) {
-      return bound;
-    }
+    Expected<void> bound = BindOn(connection, number, port, binding);
+    // Bound for another shape and too small for this one: the daemon that died
+    // had taken it away too, and the next run says so.
+    const bool outgrown = !bound.ok() && !record.shapes.empty() &&
+                          bound.error().code == Code::kInvalidArgument;
+    if (!bound.ok() && !outgrown) return bound;
   }
   return {};
 }

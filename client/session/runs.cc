@@ -91,6 +91,8 @@ Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
               : kRunTimeout;
   Nanoseconds deadline = clock_.Now() + limit;
   Nanoseconds refused_since = 0;
+  // What the last try was refused with, where another one may do better.
+  std::optional<Error> refused;
 
   for (int deaths = 0; deaths < kAttempts;) {
     std::shared_ptr<Connection> connection = Current();
@@ -107,7 +109,7 @@ Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
         ++deaths;  // again, with the next one
         continue;
       case RunEnd::kTimedOut:
-        return Unanswered(limit);
+        return refused ? *std::move(refused) : Unanswered(limit);
       case RunEnd::kAnswered:
         break;
     }
@@ -117,6 +119,7 @@ Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
     }
     if (answer.code == Code::kUnavailable &&
         AwaitSuccessor(deadline, &refused_since)) {
+      refused = Error{answer.code, std::move(answer.text)};
       continue;
     }
     if (answer.code == Code::kNotFound) {

@@ -15,6 +15,7 @@
 
 #include "client/rknnrt/log.h"
 #include "client/session/turn.h"
+#include "proto/wire/features.h"
 
 namespace rknnd::client {
 namespace {
@@ -71,6 +72,7 @@ TargetInfo SessionTarget::info() const {
   TargetInfo info;
   info.soc = welcome.soc;
   info.cores = welcome.cores;
+  info.limits = welcome.limits;
   info.api_version = welcome.api_version;
   info.driver_version = welcome.driver_version;
   return info;
@@ -257,6 +259,30 @@ Expected<void> SessionTarget::SetCoreMask(uint32_t context,
   });
 }
 
+Expected<ModelDescription> SessionTarget::SetShapesOn(
+    Connection& connection, uint32_t context,
+    const std::vector<InputShape>& shapes) {
+  Expected<wire::Frame> reply = Send(connection, wire::Verb::kSetShapes,
+                                     wire::SetShapes{context, shapes});
+  if (!reply.ok()) return std::move(reply).error();
+  return wire::Decode<ModelDescription>(reply->body);
+}
+
+Expected<std::shared_ptr<const ModelDescription>> SessionTarget::SetShapes(
+    uint32_t context, const std::vector<InputShape>& shapes) {
+  using Described = Expected<std::shared_ptr<const ModelDescription>>;
+  return Ask([&](Connection& connection) -> Described {
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    Expected<ModelDescription> row = SetShapesOn(connection, context, shapes);
+    if (!row.ok()) return std::move(row).error();
+    if (record != contexts_.end()) record->second.shapes = shapes;
+    return std::make_shared<const ModelDescription>(*std::move(row));
+  });
+}
+
 Expected<void> SessionTarget::BindOn(Connection& connection, uint32_t context,
                                      const std::pair<Direction, uint32_t>& port,
                                      const Binding& binding) {
@@ -394,6 +420,22 @@ void SessionTarget::ReleaseBuffer(uint32_t buffer) {
   }
 }
 
+Expected<void> SessionTarget::SyncBuffer(uint32_t buffer, bool to_device,
+                                         bool from_device) {
+  const std::shared_ptr<Connection> current = Current();
+  if (current == nullptr ||
+      (current->welcome().features & wire::kFeatureMemorySync) == 0) {
+    return {};
+  }
+  return Ask([&](Connection& connection) -> Expected<void> {
+    wire::SyncBuffer request{};
+    request.buffer = buffer;
+    request.to_device = to_device;
+    request.from_device = from_device;
+    return Done(Send(connection, wire::Verb::kSyncBuffer, request));
+  });
+}
+
 // ---- questions --------------------------------------------------------------
 
 Expected<MemorySize> SessionTarget::GetMemorySize(uint32_t context) {
@@ -419,17 +461,76 @@ Expected<MemoryKinds> SessionTarget::GetMemory() {
   });
 }
 
-Expected<std::string> SessionTarget::PerfDetail(uint32_t context) {
-  return Ask([&](Connection& connection) -> Expected<std::string> {
-    wire::PerfDetailRequest request{};
-    request.context = context;
+Expected<wire::PerfDetail> SessionTarget::AskDetail(
+    const wire::PerfDetailRequest& request) {
+  return Ask([&](Connection& connection) -> Expected<wire::PerfDetail> {
     Expected<wire::Frame> reply =
         Send(connection, wire::Verb::kPerfDetail, request);
     if (!reply.ok()) return std::move(reply).error();
-    Expected<wire::PerfDetail> detail =
-        wire::Decode<wire::PerfDetail>(reply->body);
-    if (!detail.ok()) return std::move(detail).error();
-    return std::move(detail->text);
+    return wire::Decode<wire::PerfDetail>(reply->body);
+  });
+}
+
+Expected<std::string> SessionTarget::PerfDetail(uint32_t context) {
+  wire::PerfDetailRequest request{};
+  request.context = context;
+  Expected<wire::PerfDetail> detail = AskDetail(request);
+  if (!detail.ok()) return std::move(detail).error();
+  return std::move(detail->text);
+}
+
+Expected<wire::PerfDetail> SessionTarget::PerfReport(uint32_t context) {
+  wire::PerfDetailRequest request{};
+  request.context = context;
+  request.with_layers = true;
+  return AskDetail(request);
+}
+
+Expected<std::string> SessionTarget::ModelDetail(uint32_t context) {
+  wire::PerfDetailRequest request{};
+  request.context = context;
+  request.kind = rknnd_v1_PerfKind_PERF_MODEL;
+  Expected<wire::PerfDetail> detail = AskDetail(request);
+  if (!detail.ok()) return std::move(detail).error();
+  return std::move(detail->text);
+}
+
+Expected<void> SessionTarget::ArmDump(uint32_t context) {
+  return Ask([&](Connection& connection) -> Expected<void> {
+    wire::DumpRequest request{};
+    request.context = context;
+    return Done(Send(connection, wire::Verb::kDump, request));
+  });
+}
+
+Expected<LayerDump> SessionTarget::TakeDump(uint32_t context) {
+  return Ask([&](Connection& connection) -> Expected<LayerDump> {
+    wire::DumpRequest request{};
+    request.context = context;
+    request.take = true;
+    Expected<wire::Frame> reply = Send(connection, wire::Verb::kDump, request);
+    if (!reply.ok()) return std::move(reply).error();
+    Expected<wire::DumpReply> dump = wire::Decode<wire::DumpReply>(reply->body);
+    if (!dump.ok()) return std::move(dump).error();
+    LayerDump taken;
+    taken.tensors = std::move(dump->tensors);
+    if (dump->size == 0) return taken;
+    if (reply->fds.empty()) {
+      return Error{Code::kInternal, "protocol: rknnd sent a dump without fd"};
+    }
+    // What is read beyond a file's end is a SIGBUS.
+    struct stat status = {};
+    if (fstat(reply->fds[0].get(), &status) != 0 || status.st_size < 0 ||
+        static_cast<uint64_t>(status.st_size) < dump->size) {
+      return Error{Code::kInternal,
+                   "protocol: rknnd sent a dump shorter than it says"};
+    }
+    Expected<base::Mapping> bytes = base::Mapping::OfFd(
+        reply->fds[0].get(), 0, static_cast<size_t>(dump->size),
+        base::Mapping::Access::kRead);
+    if (!bytes.ok()) return std::move(bytes).error();
+    taken.bytes = *std::move(bytes);
+    return taken;
   });
 }
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/posix/clock.h"
 #include "base/posix/expected.h"
@@ -62,15 +63,23 @@ class SessionTarget final : public Target {
   base::Expected<void> DestroyContext(uint32_t context) override;
   base::Expected<void> SetCoreMask(uint32_t context,
                                    uint32_t core_mask) override;
+  base::Expected<std::shared_ptr<const ModelDescription>> SetShapes(
+      uint32_t context, const std::vector<InputShape>& shapes) override;
   base::Expected<void> Bind(uint32_t context, Direction direction,
                             uint32_t index, const Binding& binding) override;
   base::Expected<BufferHandle> AllocateBuffer(uint64_t size,
                                               uint32_t flags) override;
   base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) override;
   void ReleaseBuffer(uint32_t buffer) override;
+  base::Expected<void> SyncBuffer(uint32_t buffer, bool to_device,
+                                  bool from_device) override;
   base::Expected<MemorySize> GetMemorySize(uint32_t context) override;
   base::Expected<MemoryKinds> GetMemory() override;
   base::Expected<std::string> PerfDetail(uint32_t context) override;
+  base::Expected<wire::PerfDetail> PerfReport(uint32_t context) override;
+  base::Expected<std::string> ModelDetail(uint32_t context) override;
+  base::Expected<void> ArmDump(uint32_t context) override;
+  base::Expected<LayerDump> TakeDump(uint32_t context) override;
   void ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
                   uint64_t from_device_outputs_get) override;
   base::Expected<RunReport> Run(const RunRequest& request) override;
@@ -93,6 +102,7 @@ class SessionTarget final : public Target {
     std::shared_ptr<ModelSource> source;
     uint32_t flags = 0;
     uint32_t core_mask = 0;
+    std::vector<InputShape> shapes;  // chosen, or none
     std::map<std::pair<Direction, uint32_t>, Binding> bindings;
     // Why a rebuilt session does not have it.
     std::optional<base::Error> lost;
@@ -154,6 +164,11 @@ class SessionTarget final : public Target {
                                             const ContextRecord& record,
                                             uint32_t duplicate_of);
   base::Expected<void> UploadOn(Connection& connection, ModelSource& source);
+  base::Expected<wire::PerfDetail> AskDetail(
+      const wire::PerfDetailRequest& request);
+  base::Expected<ModelDescription> SetShapesOn(
+      Connection& connection, uint32_t context,
+      const std::vector<InputShape>& shapes);
   base::Expected<void> BindOn(Connection& connection, uint32_t context,
                               const std::pair<Direction, uint32_t>& port,
                               const Binding& binding);

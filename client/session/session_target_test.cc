@@ -202,6 +202,10 @@ TEST_F(SessionTargetTest, RestartedDaemonGetsEverythingAgain) {
   Open();
   MakeRunnable(kContext);
   ASSERT_TRUE(target_->SetCoreMask(kContext, RKNN_NPU_CORE_2).ok());
+  InputShape shape{};
+  shape.dims_count = 1;
+  shape.dims[0] = 99;
+  ASSERT_TRUE(target_->SetShapes(kContext, {shape}).ok());
   const auto before = daemon_.seen();
   daemon_.Stop();
   daemon_.Start();
@@ -211,6 +215,17 @@ TEST_F(SessionTargetTest, RestartedDaemonGetsEverythingAgain) {
   EXPECT_EQ(after.contexts, before.contexts);
   EXPECT_EQ(after.buffers, before.buffers);
   EXPECT_EQ(after.core_masks.at(kContext), RKNN_NPU_CORE_2);
+  EXPECT_EQ(after.shapes.at(kContext), 99U);
+}
+
+TEST_F(SessionTargetTest, ARefusedShapeIsNotAskedForAgain) {
+  Open();
+  MakeRunnable(kContext);
+  EXPECT_FALSE(target_->SetShapes(kContext, {}).ok());
+  daemon_.Stop();
+  daemon_.Start();
+
+  EXPECT_TRUE(Run(kContext).ok());
 }
 
 TEST_F(SessionTargetTest, RunInFlightRunsAgainAfterARestart) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/core/shape_rows.h"
 
 namespace rknnd::core {
 namespace {
@@ -78,18 +79,22 @@ std::shared_ptr<const BindingSet> BindingSet::Empty(
   const auto prepare = [](Side& side, size_t tensors) {
     side.bindings.resize(tensors);
     side.buffers.resize(tensors);
+    side.sizes.resize(tensors);
+    side.lost.resize(tensors);
     side.conversions.resize(tensors);
     side.unbound = tensors;
   };
   prepare(set->inputs_, model->program().inputs.size());
   prepare(set->outputs_, model->program().outputs.size());
+  set->row_ = model->info().largest;
+  set->chosen_ = !model->dynamic();
   set->model_ = std::move(model);
   return set;
 }
 
 absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::With(
     const BindRequest& request, std::shared_ptr<Buffer> buffer) const {
-  const size_t tensors = Tensors(model_->program(), request.direction).size();
+  const size_t tensors = Tensors(program(), request.direction).size();
   if (request.index >= tensors) {
     return absl::InvalidArgumentError(absl::StrCat(
         Word(request.direction), " ", request.index, " does not exist: model '",
@@ -98,31 +103,70 @@ absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::With(
   if (buffer != nullptr) RKNND_RETURN_IF_ERROR(Check(request, *buffer));
 
   std::shared_ptr<BindingSet> changed(new BindingSet(*this));
-  Side& side = request.direction == driver::Direction::kInput
-                   ? changed->inputs_
-                   : changed->outputs_;
+  changed->Put(request, std::move(buffer));
+  return changed;
+}
+
+std::shared_ptr<const BindingSet> BindingSet::ForRow(uint32_t row) const {
+  std::shared_ptr<BindingSet> changed(new BindingSet(*this));
+  changed->row_ = row;
+  changed->chosen_ = true;
+  for (auto direction :
+       {driver::Direction::kInput, driver::Direction::kOutput}) {
+    const bool input = direction == driver::Direction::kInput;
+    const Side& side = input ? inputs_ : outputs_;
+    Side& other = input ? changed->inputs_ : changed->outputs_;
+    for (uint32_t i = 0; i < side.buffers.size(); ++i) {
+      if (side.buffers[i] == nullptr) continue;
+      BindRequest request;
+      request.direction = direction;
+      request.index = i;
+      request.offset = side.bindings[i].offset;
+      request.size = side.sizes[i];
+      request.format = side.bindings[i].format;
+      const absl::Status fits = changed->Check(request, *side.buffers[i]);
+      changed->Put(request, fits.ok() ? side.buffers[i] : nullptr);
+      other.lost[i] = std::string(fits.message());
+    }
+  }
+  return changed;
+}
+
+void BindingSet::Put(const BindRequest& request,
+                     std::shared_ptr<Buffer> buffer) {
+  Side& side =
+      request.direction == driver::Direction::kInput ? inputs_ : outputs_;
   std::shared_ptr<Buffer>& slot = side.buffers[request.index];
   side.unbound += slot == nullptr ? 0 : 1;
   side.unbound -= buffer == nullptr ? 0 : 1;
   slot = std::move(buffer);
+  side.sizes[request.index] = request.size;
+  side.lost[request.index].clear();
   side.bindings[request.index] =
       slot == nullptr ? driver::TensorBinding{}
                       : driver::TensorBinding{slot->memory(), request.offset,
-                                              request.format};
+                                              request.format,
+                                              // As the vendor's runtime does.
+                                              slot->imported()};
   uint64_t& conversion = side.conversions[request.index];
   side.converted -= conversion;
   conversion = 0;
-  if (slot != nullptr && !IsNative(model_->program(), request.direction,
-                                   request.index, request.format)) {
-    conversion =
-        Tensors(model_->program(), request.direction)[request.index].elements *
-        driver::ElementSize(request.format.type);
+  if (slot != nullptr &&
+      !IsNative(program(), request.direction, request.index, request.format)) {
+    conversion = Tensors(program(), request.direction)[request.index].elements *
+                 driver::ElementSize(request.format.type);
   }
   side.converted += conversion;
-  return changed;
 }
 
 absl::Status BindingSet::CheckComplete() const {
+  if (!chosen_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", model_->name, "' lists ", model_->info().programs.size(),
+        " shapes and none is chosen: call rknn_set_input_shapes before the "
+        "first run, with one of ",
+        RowsText(model_->info())));
+  }
   for (auto direction :
        {driver::Direction::kInput, driver::Direction::kOutput}) {
     const Side& side =
@@ -130,10 +174,15 @@ absl::Status BindingSet::CheckComplete() const {
     const auto unbound =
         std::find(side.buffers.begin(), side.buffers.end(), nullptr);
     if (unbound == side.buffers.end()) continue;
+    const auto index = static_cast<size_t>(unbound - side.buffers.begin());
+    if (!side.lost[index].empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the memory of model '", model_->name,
+          "' does not fit the shape chosen since it was bound: ",
+          side.lost[index], "; bind other memory (rknn_set_io_mem)"));
+    }
     return absl::FailedPreconditionError(absl::StrCat(
-        TensorName(model_->program(), direction,
-                   static_cast<size_t>(unbound - side.buffers.begin())),
-        " of model '", model_->name,
+        TensorName(program(), direction, index), " of model '", model_->name,
         "' has no memory: set it before the run (rknn_inputs_set or "
         "rknn_set_io_mem)"));
   }
@@ -151,7 +200,7 @@ uint32_t BindingSet::Count(const Buffer* buffer) const {
 absl::Status BindingSet::Check(const BindRequest& request,
                                const Buffer& buffer) const {
   const std::string name =
-      TensorName(model_->program(), request.direction, request.index);
+      TensorName(program(), request.direction, request.index);
   if (request.offset > buffer.size() ||
       request.size > buffer.size() - request.offset) {
     return absl::InvalidArgumentError(
@@ -161,11 +210,11 @@ absl::Status BindingSet::Check(const BindRequest& request,
   }
   RKNND_ASSIGN_OR_RETURN(
       const uint64_t needed,
-      model_->model->CheckBinding(0, request.direction, request.index,
+      model_->model->CheckBinding(row_, request.direction, request.index,
                                   request.format));
   if (needed > request.size) {
     const driver::TensorAttr& tensor =
-        Tensors(model_->program(), request.direction)[request.index];
+        Tensors(program(), request.direction)[request.index];
     return absl::InvalidArgumentError(absl::StrCat(
         "buffer bound to ", name, " has ", request.size, " bytes, ", needed,
         " needed", StrideReason(tensor, request.format)));

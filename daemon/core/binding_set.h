@@ -4,8 +4,10 @@
 #ifndef DAEMON_CORE_BINDING_SET_H_
 #define DAEMON_CORE_BINDING_SET_H_
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,7 +22,8 @@ namespace rknnd::core {
 // Immutable. Keeps model and buffers alive. Thread: any.
 class BindingSet {
  public:
-  // Nothing is bound.
+  // Nothing is bound. A model that lists shapes has its largest until one is
+  // chosen, so that memory may be bound before.
   static std::shared_ptr<const BindingSet> Empty(
       std::shared_ptr<const LoadedModel> model);
 
@@ -29,6 +32,13 @@ class BindingSet {
   absl::StatusOr<std::shared_ptr<const BindingSet>> With(
       const BindRequest& request, std::shared_ptr<Buffer> buffer) const;
 
+  // The same memory for another row of the model's shapes, chosen by the
+  // client. What does not fit there is left out; CheckComplete says why.
+  [[nodiscard]] std::shared_ptr<const BindingSet> ForRow(uint32_t row) const;
+  [[nodiscard]] uint32_t row() const { return row_; }
+  // Not yet: nothing can run.
+  [[nodiscard]] bool chosen() const { return chosen_; }
+
   [[nodiscard]] std::span<const driver::TensorBinding> inputs() const {
     return inputs_.bindings;
   }
@@ -36,7 +46,7 @@ class BindingSet {
     return outputs_.bindings;
   }
   [[nodiscard]] bool complete() const {
-    return inputs_.unbound == 0 && outputs_.unbound == 0;
+    return chosen_ && inputs_.unbound == 0 && outputs_.unbound == 0;
   }
   // Names the first tensor without memory; OK when complete.
   [[nodiscard]] absl::Status CheckComplete() const;
@@ -53,6 +63,8 @@ class BindingSet {
   struct Side {
     std::vector<driver::TensorBinding> bindings;
     std::vector<std::shared_ptr<Buffer>> buffers;
+    std::vector<uint64_t> sizes;        // usable, as the client said
+    std::vector<std::string> lost;      // why a change of shape unbound it
     std::vector<uint64_t> conversions;  // bytes, of each
     uint64_t converted = 0;             // their sum
     size_t unbound = 0;
@@ -62,7 +74,15 @@ class BindingSet {
   [[nodiscard]] absl::Status Check(const BindRequest& request,
                                    const Buffer& buffer) const;
 
+  // With `buffer` in place of what was there; checked, or null.
+  void Put(const BindRequest& request, std::shared_ptr<Buffer> buffer);
+  [[nodiscard]] const driver::ProgramInfo& program() const {
+    return model_->program(row_);
+  }
+
   std::shared_ptr<const LoadedModel> model_;
+  uint32_t row_ = 0;
+  bool chosen_ = true;
   Side inputs_, outputs_;
 };
 

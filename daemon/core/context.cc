@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace rknnd::core {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 constexpr uint32_t kPriorityBits = 0x3;
 constexpr uint32_t kCollectPerf = 0x8;
 constexpr uint32_t kInfoOnly = 0x100;
+constexpr uint32_t kEnableSram = 0x800;
+constexpr uint32_t kKeepInputCaches = 0x4000;
+constexpr uint32_t kKeepOutputCaches = 0x8000;
 
 enum class Support {
   kYes,
@@ -39,15 +43,39 @@ constexpr std::array<Flag, 15> kFlags = {{
     {kInfoOnly, "RKNN_FLAG_COLLECT_MODEL_INFO_ONLY", Support::kYes},
     {0x200, "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE", Support::kNo},
     {0x400, "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU", Support::kHint},
-    {0x800, "RKNN_FLAG_ENABLE_SRAM", Support::kHint},
+    {kEnableSram, "RKNN_FLAG_ENABLE_SRAM", Support::kYes},
     {0x1000, "RKNN_FLAG_SHARE_SRAM", Support::kHint},
     {0x2000, "RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY", Support::kHint},
-    {0x4000, "RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE", Support::kHint},
-    {0x8000, "RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE", Support::kHint},
+    {kKeepInputCaches, "RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE",
+     Support::kHint},
+    {kKeepOutputCaches, "RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE",
+     Support::kHint},
     {0x10000, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY", Support::kNo},
 }};
 
 constexpr uint32_t kAllCoresMask = 0xffff;
+
+// As programs write it.
+std::string MaskName(uint32_t mask) {
+  switch (mask) {
+    case 0:
+      return "RKNN_NPU_CORE_AUTO";
+    case 1:
+      return "RKNN_NPU_CORE_0";
+    case 2:
+      return "RKNN_NPU_CORE_1";
+    case 3:
+      return "RKNN_NPU_CORE_0_1";
+    case 4:
+      return "RKNN_NPU_CORE_2";
+    case 7:
+      return "RKNN_NPU_CORE_0_1_2";
+    case kAllCoresMask:
+      return "RKNN_NPU_CORE_ALL";
+    default:
+      return absl::StrCat("0x", absl::Hex(mask));
+  }
+}
 
 }  // namespace
 
@@ -78,81 +106,39 @@ absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags) {
   traits.priority = static_cast<Priority>(priority);
   traits.collect_perf = (flags & kCollectPerf) != 0;
   traits.info_only = (flags & kInfoOnly) != 0;
+  traits.sram = (flags & kEnableSram) != 0;
+  traits.keep_input_caches = (flags & kKeepInputCaches) != 0;
+  traits.keep_output_caches = (flags & kKeepOutputCaches) != 0;
   return traits;
 }
 
-absl::StatusOr<uint32_t> ResolveCoreMask(uint32_t mask,
-                                         const driver::DeviceInfo& device) {
-  // One core: programs written for three run as they are.
-  if (device.cores <= 1) return 1;
-  const uint32_t all = static_cast<uint32_t>(
+absl::StatusOr<CoreChoice> ResolveCoreMask(uint32_t mask,
+                                           const driver::DeviceInfo& device) {
+  if (device.cores <= 1) {
+    // Nothing was asked for, or nothing can come of it.
+    if (mask == 0 || (device.limits & driver::kNoCoreMask) == 0) {
+      return CoreChoice{1, false};
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("core mask ", MaskName(mask), ": ", device.soc,
+                     " has one core and its runtime takes no core mask"));
+  }
+  const auto all = static_cast<uint32_t>(
       (uint64_t{1} << std::min<uint32_t>(device.cores, 32)) - 1);
-  switch (mask) {
-    case 0:
-      return all;
-    case 1:
-    case 2:
-    case 4:
-    case 3:
-    case 7:
-      for (uint32_t core = 0; core < 3; ++core) {
-        if ((mask >> core & 1) != 0 && core >= device.cores) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              "core ", core, " of core mask ", mask, " does not exist: ",
-              device.soc, " has cores 0 to ", device.cores - 1));
-        }
-      }
-      if (mask == 1 || mask == 2 || mask == 4) return mask;
-      [[fallthrough]];
-    case kAllCoresMask:
-      return absl::UnimplementedError(absl::StrCat(
-          "core mask 0x", absl::Hex(mask),
-          " runs one job on several cores at "
-          "once, which this version of rknnd does not support: use "
-          "RKNN_NPU_CORE_AUTO and several contexts"));
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("core mask 0x", absl::Hex(mask), " is unknown"));
+  if (mask == 0) return CoreChoice{all, false};
+  if (mask == kAllCoresMask) return CoreChoice{all, true};
+  if (mask != 1 && mask != 2 && mask != 4 && mask != 3 && mask != 7) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("core mask 0x", absl::Hex(mask), " is unknown"));
   }
-}
-
-std::string PerfText(const RunContext& context) {
-  if (!context.traits().collect_perf) {
-    return "No layer times were recorded: initialise the context with "
-           "RKNN_FLAG_COLLECT_PERF_MASK.\n";
+  for (uint32_t core = 0; core < 3; ++core) {
+    if ((mask >> core & 1) != 0 && core >= device.cores) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "core ", core, " of core mask ", MaskName(mask), " does not exist: ",
+          device.soc, " has cores 0 to ", device.cores - 1));
+    }
   }
-  const std::vector<int64_t> times = context.LastTimes();
-  if (times.empty()) return "No layer times were recorded: no run yet.\n";
-  const auto& layers = context.model()->program().layers;
-
-  size_t type_width = 8;
-  size_t input_width = 12;
-  size_t output_width = 12;
-  for (const auto& layer : layers) {
-    type_width = std::max(type_width, layer.type.size());
-    input_width = std::max(input_width, layer.input_shape.size());
-    output_width = std::max(output_width, layer.output_shape.size());
-  }
-  std::string text;
-  const auto row = [&](const std::string& id, const std::string& type,
-                       const std::string& input, const std::string& output,
-                       const std::string& time, const std::string& name) {
-    absl::StrAppendFormat(&text, "%-5s %-*s %-*s %-*s %10s  %s\n", id,
-                          static_cast<int>(type_width), type,
-                          static_cast<int>(input_width), input,
-                          static_cast<int>(output_width), output, time, name);
-  };
-  row("ID", "OpType", "InputShape", "OutputShape", "Time(us)", "FullName");
-  int64_t total = 0;
-  for (size_t i = 0; i < layers.size() && i < times.size(); ++i) {
-    total += times[i];
-    row(absl::StrCat(i + 1), layers[i].type, layers[i].input_shape,
-        layers[i].output_shape, absl::StrCat((times[i] + 500) / 1000),
-        layers[i].name);
-  }
-  absl::StrAppend(
-      &text, "Total Operator Elapsed Time(us): ", (total + 500) / 1000, "\n");
-  return text;
+  return CoreChoice{mask, !std::has_single_bit(mask)};
 }
 
 }  // namespace rknnd::core

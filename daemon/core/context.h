@@ -1,5 +1,5 @@
 // What rknn_init and rknn_set_core_mask ask for, checked: flags and core masks
-// are a client's numbers. And the text of RKNN_QUERY_PERF_DETAIL.
+// are a client's numbers.
 
 #ifndef DAEMON_CORE_CONTEXT_H_
 #define DAEMON_CORE_CONTEXT_H_
@@ -14,6 +14,7 @@
 #include "daemon/core/binding_set.h"
 #include "daemon/core/model_registry.h"
 #include "daemon/core/run_context.h"
+#include "daemon/core/sram.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
@@ -24,6 +25,7 @@ struct Context {
   ModelUse use;
   std::shared_ptr<RunContext> run;
   std::shared_ptr<const BindingSet> bindings;
+  SramLease sram;
   uint32_t core_mask = 0;  // as the client named it
 };
 
@@ -32,13 +34,11 @@ struct Context {
 // UNIMPLEMENTED, by name, where this version lacks it.
 absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags);
 
-// The cores (bits) that a job of a context with `mask` may run on.
-// INVALID_ARGUMENT names a core that the device lacks.
-absl::StatusOr<uint32_t> ResolveCoreMask(uint32_t mask,
-                                         const driver::DeviceInfo& device);
-
-// The per-layer table of the last run, or a sentence why there is none.
-std::string PerfText(const RunContext& context);
+// Where jobs of a context with `mask`, an rknn_core_mask, run. INVALID_ARGUMENT
+// names mask, SoC and the core it lacks; with one core it depends on the SoC
+// (driver::DeviceLimit) whether a mask is an error or means that core.
+absl::StatusOr<CoreChoice> ResolveCoreMask(uint32_t mask,
+                                           const driver::DeviceInfo& device);
 
 }  // namespace rknnd::core
 

@@ -1,4 +1,4 @@
-// Tests of flags, core masks and the layer table.
+// Tests of flags and core masks.
 
 #include "daemon/core/context.h"
 
@@ -9,8 +9,6 @@
 
 namespace rknnd::core {
 namespace {
-
-using testing::TestSession;
 
 driver::DeviceInfo Device(uint32_t cores) {
   driver::DeviceInfo info;
@@ -47,30 +45,32 @@ TEST(ParseFlagsTest, UnknownFlagsAreRefused) {
 }
 
 TEST(ResolveCoreMaskTest, AutoMeansAnyCore) {
-  EXPECT_EQ(*ResolveCoreMask(0, Device(3)), 0b111U);
-  EXPECT_EQ(*ResolveCoreMask(0, Device(2)), 0b11U);
+  EXPECT_EQ(*ResolveCoreMask(0, Device(3)), (CoreChoice{0b111, false}));
+  EXPECT_EQ(*ResolveCoreMask(0, Device(2)), (CoreChoice{0b11, false}));
 }
 
 TEST(ResolveCoreMaskTest, SingleCoresAreKept) {
-  EXPECT_EQ(*ResolveCoreMask(1, Device(3)), 1U);
-  EXPECT_EQ(*ResolveCoreMask(2, Device(3)), 2U);
-  EXPECT_EQ(*ResolveCoreMask(4, Device(3)), 4U);
+  for (const uint32_t mask : {1U, 2U, 4U}) {
+    EXPECT_EQ(*ResolveCoreMask(mask, Device(3)), (CoreChoice{mask, false}));
+  }
+}
+
+TEST(ResolveCoreMaskTest, SeveralCoresAreAGang) {
+  EXPECT_EQ(*ResolveCoreMask(3, Device(3)), (CoreChoice{0b011, true}));
+  EXPECT_EQ(*ResolveCoreMask(7, Device(3)), (CoreChoice{0b111, true}));
+  EXPECT_EQ(*ResolveCoreMask(0xffff, Device(3)), (CoreChoice{0b111, true}));
+  EXPECT_EQ(*ResolveCoreMask(3, Device(2)), (CoreChoice{0b011, true}));
+  EXPECT_EQ(*ResolveCoreMask(0xffff, Device(2)), (CoreChoice{0b011, true}));
 }
 
 TEST(ResolveCoreMaskTest, MissingCoreIsNamed) {
   for (const uint32_t mask : {4U, 7U}) {
     const absl::Status status = ResolveCoreMask(mask, Device(2)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_NE(status.message().find("core 2"), std::string::npos);
+    EXPECT_NE(status.message().find("core 2 of core mask RKNN_NPU_CORE_"),
+              std::string::npos);
     EXPECT_NE(status.message().find("rk3576 has cores 0 to 1"),
               std::string::npos);
-  }
-}
-
-TEST(ResolveCoreMaskTest, SeveralCoresAtOnceAreUnimplemented) {
-  for (const uint32_t mask : {3U, 7U, 0xffffU}) {
-    EXPECT_EQ(ResolveCoreMask(mask, Device(3)).status().code(),
-              absl::StatusCode::kUnimplemented);
   }
 }
 
@@ -81,49 +81,19 @@ TEST(ResolveCoreMaskTest, OtherMasksAreRefused) {
   }
 }
 
-TEST(ResolveCoreMaskTest, OneCoreAcceptsEveryMask) {
-  for (const uint32_t mask : {0U, 1U, 4U, 7U, 0xffffU}) {
-    EXPECT_EQ(*ResolveCoreMask(mask, Device(1)), 1U);
+TEST(ResolveCoreMaskTest, OneCoreTakesEveryMaskUnlessItsRuntimeHasNone) {
+  driver::DeviceInfo device = Device(1);
+  for (const uint32_t mask : {0U, 1U, 4U, 5U, 7U, 0xffffU}) {
+    EXPECT_EQ(*ResolveCoreMask(mask, device), (CoreChoice{1, false}));
   }
-}
-
-class PerfTest : public testing::CoreTest {};
-
-TEST_F(PerfTest, TableHasALinePerLayerAndTheirSum) {
-  const TestSession session = Open();
-  MakeReady(session, 1, "layers=3", 0x8);
-  EXPECT_NE(session->PerfDetail(1)->find("no run yet"), std::string::npos);
-  ASSERT_TRUE(Submit(session, 1, 0).ok());
-  RunReady();
-
-  const auto text = session->PerfDetail(1);
-
-  ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_NE(text->find("Conv"), std::string::npos);
-  EXPECT_NE(text->find("(1,3,8,8)"), std::string::npos);
-  EXPECT_NE(text->find("node2"), std::string::npos);
-  EXPECT_NE(text->find("Total Operator Elapsed Time(us): 6\n"),
-            std::string::npos);
-}
-
-TEST_F(PerfTest, ContextWithoutTheFlagSaysThatNothingWasRecorded) {
-  const TestSession session = Open();
-  MakeReady(session, 1, "layers=3");
-  ASSERT_TRUE(Submit(session, 1, 0).ok());
-  RunReady();
-  EXPECT_NE(session->PerfDetail(1)->find("RKNN_FLAG_COLLECT_PERF_MASK"),
-            std::string::npos);
-}
-
-TEST_F(PerfTest, FailedRunKeepsTheTimesOfTheLastGoodOne) {
-  const TestSession session = Open();
-  MakeReady(session, 1, "layers=3", 0x8);
-  ASSERT_TRUE(Submit(session, 1, 0).ok());
-  RunReady();
-  device.FailJobs(absl::InternalError("broken"));
-  ASSERT_TRUE(Submit(session, 1, 0).ok());
-  RunReady();
-  EXPECT_NE(session->PerfDetail(1)->find("Time(us): 6\n"), std::string::npos);
+  device.soc = "rv1106";
+  device.limits = driver::kNoCoreMask;
+  EXPECT_TRUE(ResolveCoreMask(0, device).ok());
+  for (const uint32_t mask : {1U, 7U}) {
+    const absl::Status status = ResolveCoreMask(mask, device).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("rv1106 has one core"), std::string::npos);
+  }
 }
 
 }  // namespace

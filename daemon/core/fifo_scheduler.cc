@@ -6,13 +6,21 @@
 #include <bit>
 
 namespace rknnd::core {
+namespace {
+
+// Whose oldest job came first; null is younger than anybody.
+RunContext* Older(RunContext* a, RunContext* b) {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  return a->queue.first->ticket < b->queue.first->ticket ? a : b;
+}
+
+}  // namespace
 
 FifoScheduler::FifoScheduler(uint32_t cores, uint32_t jobs_per_context)
     : cores_(cores),
       jobs_per_context_(jobs_per_context),
-      ready_(cores + 1),
-      busy_(cores, false),
-      free_cores_(cores) {}
+      ready_(cores + 1 + (cores - 1)),
+      free_(static_cast<uint32_t>((uint64_t{1} << cores) - 1)) {}
 
 bool FifoScheduler::Enqueue(Job* job) {
   RunContext& context = *job->hold.context;
@@ -32,43 +40,38 @@ bool FifoScheduler::Enqueue(Job* job) {
 
 Scheduler::Turn FifoScheduler::TakeNext() {
   base::MutexLock lock(mutex_);
-  if (free_cores_ == 0) return {};
-  RunContext* oldest = ready_[cores_].first;
-  for (uint32_t core = 0; core < cores_; ++core) {
-    RunContext* context = ready_[core].first;
-    if (context == nullptr || busy_[core]) continue;
-    if (oldest == nullptr ||
-        context->queue.first->ticket < oldest->queue.first->ticket) {
-      oldest = context;
-    }
-  }
-  if (oldest == nullptr) return {};
+  RunContext* next = FindNext();
+  if (next == nullptr) return {};
 
-  ContextQueue& queue = oldest->queue;
-  RemoveReady(*oldest);
+  ContextQueue& queue = next->queue;
+  RemoveReady(*next);
   Job* job = queue.first;
   queue.first = job->next;
   job->next = nullptr;
   queue.running = true;
-  job->core = std::has_single_bit(job->cores)
-                  ? static_cast<uint32_t>(std::countr_zero(job->cores))
-                  : ChooseCore();
-  busy_[job->core] = true;
-  --free_cores_;
+  if (job->cores.gang) {
+    job->core = 0;
+    job->granted = job->cores.cores;
+  } else {
+    job->core = std::has_single_bit(job->cores.cores)
+                    ? static_cast<uint32_t>(std::countr_zero(job->cores.cores))
+                    : ChooseCore();
+    job->granted = uint32_t{1} << job->core;
+  }
+  free_ &= ~job->granted;
   --counts_.queued;
   ++counts_.running;
-  return {job, AnyRunnable()};
+  return {job, FindNext() != nullptr};
 }
 
-bool FifoScheduler::Release(RunContext& context, uint32_t core) {
+bool FifoScheduler::Release(RunContext& context, uint32_t granted) {
   base::MutexLock lock(mutex_);
-  busy_[core] = false;
-  ++free_cores_;
+  free_ |= granted;
   --counts_.running;
   context.queue.running = false;
   --context.queue.jobs;
   if (context.queue.first != nullptr) InsertReady(context);
-  return AnyRunnable();
+  return FindNext() != nullptr;
 }
 
 Job* FifoScheduler::Cancel(RunContext& context) {
@@ -91,8 +94,12 @@ SchedulerCounts FifoScheduler::counts() const {
 }
 
 FifoScheduler::ReadyList& FifoScheduler::ListOf(const Job& job) {
-  return std::has_single_bit(job.cores)
-             ? ready_[static_cast<size_t>(std::countr_zero(job.cores))]
+  const uint32_t cores = job.cores.cores;
+  if (job.cores.gang) {
+    return ready_[cores_ - 1 + static_cast<uint32_t>(std::popcount(cores))];
+  }
+  return std::has_single_bit(cores)
+             ? ready_[static_cast<uint32_t>(std::countr_zero(cores))]
              : ready_[cores_];
 }
 
@@ -123,21 +130,47 @@ void FifoScheduler::RemoveReady(RunContext& context) {
   queue.next = nullptr;
 }
 
-bool FifoScheduler::AnyRunnable() const {
-  if (free_cores_ == 0) return false;
-  if (ready_[cores_].first != nullptr) return true;
-  for (uint32_t core = 0; core < cores_; ++core) {
-    if (!busy_[core] && ready_[core].first != nullptr) return true;
+RunContext* FifoScheduler::OldestGang() const {
+  RunContext* oldest = nullptr;
+  for (uint32_t list = cores_ + 1; list < ready_.size(); ++list) {
+    oldest = Older(oldest, ready_[list].first);
   }
-  return false;
+  return oldest;
+}
+
+RunContext* FifoScheduler::FindNext() const {
+  if (free_ == 0) return nullptr;
+  RunContext* const gang = OldestGang();
+  RunContext* next = nullptr;
+  uint32_t kept = 0;
+  if (gang != nullptr) {
+    kept = gang->queue.first->cores.cores;
+    if ((free_ & kept) == kept) next = gang;
+  }
+  // Nobody younger than the gang takes a core of it.
+  const auto consider = [&](RunContext* context, uint32_t cores) {
+    if (context == nullptr) return;
+    if (gang != nullptr && Older(context, gang) == gang) cores &= ~kept;
+    if ((free_ & cores) != 0) next = Older(next, context);
+  };
+  for (uint32_t core = 0; core < cores_; ++core) {
+    consider(ready_[core].first, uint32_t{1} << core);
+  }
+  consider(ready_[cores_].first, ~uint32_t{0});
+  return next;
 }
 
 uint32_t FifoScheduler::ChooseCore() const {
-  uint32_t choice = cores_;
-  for (uint32_t core = 0; core < cores_; ++core) {
-    if (busy_[core]) continue;
+  const RunContext* gang = OldestGang();
+  uint32_t kept = 0;
+  if (gang != nullptr) kept = gang->queue.first->cores.cores;
+  // The gang's only when there is no other: the job is older then.
+  uint32_t allowed = free_ & ~kept;
+  if (allowed == 0) allowed = free_;
+  const auto choice = static_cast<uint32_t>(std::countr_zero(allowed));
+  for (uint32_t core = choice; core < cores_; ++core) {
+    if ((allowed >> core & 1) == 0) continue;
     if (ready_[core].first == nullptr) return core;
-    if (choice == cores_) choice = core;
   }
   return choice;
 }

@@ -2,6 +2,7 @@
 
 #include "daemon/core/fifo_scheduler.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -29,17 +30,20 @@ class FifoSchedulerTest : public ::testing::Test {
     }
   }
 
-  Job* Enqueue(uint32_t context, uint32_t cores = kAny) {
+  Job* Enqueue(uint32_t context, uint32_t cores = kAny, bool gang = false) {
     jobs_.push_back(std::make_unique<Job>());
     Job* job = jobs_.back().get();
     job->hold.context = contexts_[context];
-    job->cores = cores;
+    job->cores = {cores, gang};
     EXPECT_TRUE(scheduler_.Enqueue(job));
     return job;
   }
+  Job* EnqueueGang(uint32_t context, uint32_t cores) {
+    return Enqueue(context, cores, true);
+  }
   Job* Take() { return scheduler_.TakeNext().job; }
   bool Release(Job* job) {
-    return scheduler_.Release(*job->hold.context, job->core);
+    return scheduler_.Release(*job->hold.context, job->granted);
   }
 
   base::FakeClock clock_;
@@ -128,7 +132,7 @@ TEST_F(FifoSchedulerTest, FullContextRefusesAndOthersDoNot) {
   for (int i = 0; i < 4; ++i) Enqueue(0);
   Job extra;
   extra.hold.context = contexts_[0];
-  extra.cores = kAny;
+  extra.cores = {kAny, false};
   EXPECT_FALSE(scheduler_.Enqueue(&extra));
   Enqueue(1);
   EXPECT_EQ(scheduler_.counts().queued, 5U);
@@ -139,7 +143,7 @@ TEST_F(FifoSchedulerTest, RunningJobCountsTowardsTheLimit) {
   Job* running = Take();
   Job extra;
   extra.hold.context = contexts_[0];
-  extra.cores = kAny;
+  extra.cores = {kAny, false};
   EXPECT_FALSE(scheduler_.Enqueue(&extra));
   Release(running);
   EXPECT_TRUE(scheduler_.Enqueue(&extra));
@@ -184,6 +188,145 @@ TEST_F(FifoSchedulerTest, ContextWorksAgainAfterCancel) {
   scheduler_.Cancel(*contexts_[0]);
   Job* later = Enqueue(0);
   EXPECT_EQ(Take(), later);
+}
+
+TEST_F(FifoSchedulerTest, GangTakesAllItsCoresAtOnceAndGivesThemBack) {
+  Job* gang = EnqueueGang(0, 0b011);
+  Job* zero = Enqueue(1, 0b001);
+  Job* one = Enqueue(2, 0b010);
+  Job* two = Enqueue(3, 0b100);
+  ASSERT_EQ(Take(), gang);
+  EXPECT_EQ(gang->core, 0U);
+  EXPECT_EQ(gang->granted, 0b011U);
+  EXPECT_EQ(Take(), two);
+  EXPECT_EQ(Take(), nullptr);
+  EXPECT_EQ(scheduler_.counts().running, 2U);
+  EXPECT_TRUE(Release(gang));
+  EXPECT_EQ(Take(), zero);
+  EXPECT_EQ(Take(), one);
+}
+
+TEST_F(FifoSchedulerTest, CoresThatBecomeFreeAreKeptForTheWaitingGang) {
+  Job* a = Enqueue(0, 0b001);
+  Job* b = Enqueue(1, 0b010);
+  ASSERT_EQ(Take(), a);
+  ASSERT_EQ(Take(), b);
+  Job* gang = EnqueueGang(2, 0b011);
+  Job* young_zero = Enqueue(3, 0b001);
+  Job* young_any = Enqueue(4);
+  // The core that is not the gang's is anybody's.
+  EXPECT_EQ(Take(), young_any);
+  EXPECT_EQ(young_any->core, 2U);
+  EXPECT_FALSE(Release(a));
+  EXPECT_EQ(Take(), nullptr);
+  EXPECT_TRUE(Release(b));
+  EXPECT_EQ(Take(), gang);
+  Release(gang);
+  EXPECT_EQ(Take(), young_zero);
+}
+
+TEST_F(FifoSchedulerTest, GangWaitsForOlderJobsOfItsCores) {
+  Job* running = Enqueue(0, 0b001);
+  ASSERT_EQ(Take(), running);
+  Job* older = Enqueue(1, 0b001);
+  Job* older_any = Enqueue(2);
+  Job* gang = EnqueueGang(3, 0b111);
+  // Older than the gang: it may take a core that is kept for it.
+  EXPECT_EQ(Take(), older_any);
+  Release(running);
+  EXPECT_EQ(Take(), older);
+  EXPECT_EQ(Take(), nullptr);
+  Release(older_any);
+  EXPECT_EQ(Take(), nullptr);
+  Release(older);
+  EXPECT_EQ(Take(), gang);
+}
+
+// Two contexts that never pause, one in a gang: each gets its turn.
+TEST_F(FifoSchedulerTest, NeitherGangsNorSmallJobsStarve) {
+  Enqueue(0, 0b001);
+  EnqueueGang(1, 0b111);
+  Enqueue(2);
+  std::array<int, 3> turns{};
+  std::vector<Job*> running;
+  for (int round = 0; round < 90; ++round) {
+    for (Job* job = Take(); job != nullptr; job = Take()) {
+      running.push_back(job);
+    }
+    ASSERT_FALSE(running.empty());
+    Job* done = running.front();
+    running.erase(running.begin());
+    const uint32_t context = done->hold.context->traits().number;
+    ++turns[context];
+    Release(done);
+    Enqueue(context, done->cores.cores, done->cores.gang);
+  }
+  for (const int count : turns) EXPECT_GE(count, 20);
+}
+
+TEST_F(FifoSchedulerTest, GangsRunInTheOrderOfTheirAge) {
+  Job* running = EnqueueGang(0, 0b011);
+  ASSERT_EQ(Take(), running);
+  Job* all = EnqueueGang(1, 0b111);
+  Job* two = EnqueueGang(2, 0b011);
+  EXPECT_EQ(Take(), nullptr);
+  Release(running);
+  EXPECT_EQ(Take(), all);
+  Release(all);
+  EXPECT_EQ(Take(), two);
+}
+
+TEST_F(FifoSchedulerTest, CancelledGangKeepsNoCores) {
+  Job* running = Enqueue(0, 0b001);
+  ASSERT_EQ(Take(), running);
+  Job* gang = EnqueueGang(1, 0b111);
+  Job* young = Enqueue(2, 0b010);
+  EXPECT_EQ(Take(), nullptr);
+  EXPECT_EQ(scheduler_.Cancel(*contexts_[1]), gang);
+  EXPECT_EQ(Take(), young);
+}
+
+TEST_F(FifoSchedulerTest, MoreSaysNothingOfAGangThatMustWait) {
+  Enqueue(0, 0b001);
+  EnqueueGang(1, 0b011);
+  EXPECT_FALSE(scheduler_.TakeNext().more);
+}
+
+TEST_F(FifoSchedulerTest, EqualHistoriesGiveEqualTurns) {
+  const auto turns = [this] {
+    FifoScheduler scheduler(3, 64);
+    std::vector<uint32_t> order;
+    std::vector<std::unique_ptr<Job>> jobs;
+    std::vector<Job*> running;
+    uint32_t noise = 7;
+    for (int i = 0; i < 200; ++i) {
+      noise = noise * 1664525U + 1013904223U;
+      const uint32_t context = noise >> 29 & 3;
+      jobs.push_back(std::make_unique<Job>());
+      jobs.back()->hold.context = contexts_[context];
+      jobs.back()->cores = context == 0   ? CoreChoice{0b011, true}
+                           : context == 1 ? CoreChoice{0b111, true}
+                           : context == 2 ? CoreChoice{0b100, false}
+                                          : CoreChoice{kAny, false};
+      EXPECT_TRUE(scheduler.Enqueue(jobs.back().get()));
+      for (Job* job = scheduler.TakeNext().job; job != nullptr;
+           job = scheduler.TakeNext().job) {
+        for (const Job* other : running) {
+          EXPECT_EQ(other->granted & job->granted, 0U);
+        }
+        running.push_back(job);
+        order.push_back(job->granted);
+      }
+      Job* done = running[noise >> 16 & 1 ? running.size() - 1 : 0];
+      running.erase(std::find(running.begin(), running.end(), done));
+      scheduler.Release(*done->hold.context, done->granted);
+    }
+    for (Job* job : running)
+      scheduler.Release(*job->hold.context, job->granted);
+    for (const auto& context : contexts_) scheduler.Cancel(*context);
+    return order;
+  };
+  EXPECT_EQ(turns(), turns());
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #ifndef DAEMON_CORE_JOB_H_
 #define DAEMON_CORE_JOB_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -30,12 +32,19 @@ class JobFinisher {
   virtual void Finish(Job* job, const driver::JobResult& result) = 0;
 };
 
+// So many further cores of a gang compute slices of a batch.
+inline constexpr size_t kGangArenas = 7;
+
 // What keeps a job's objects alive; dropped outside every lock.
 struct JobHold {
   std::shared_ptr<JobGateImpl> gate;
   std::shared_ptr<RunContext> context;
   std::shared_ptr<const BindingSet> bindings;
   std::shared_ptr<Arena> arena;
+  // Of the further cores of a gang that shares a batch.
+  std::array<std::shared_ptr<Arena>, kGangArenas> gang_arenas = {};
+  // Null but for a run that is dumped.
+  std::shared_ptr<LayerDump> dump = nullptr;
 };
 
 // Owned by one at a time: the gate while free, the scheduler while queued, the
@@ -46,16 +55,18 @@ struct Job final : driver::JobListener {
   JobSubmission submission;
   base::Nanoseconds submitted = 0;
   JobHold hold;
-  uint32_t cores = 0;  // it may run on any one of these
+  CoreChoice cores;
 
   // Of the scheduler.
   Job* next = nullptr;
-  uint64_t ticket = 0;  // order of arrival
+  uint64_t ticket = 0;   // order of arrival
+  uint32_t core = 0;     // the one it runs on; of a gang, the lowest
+  uint32_t granted = 0;  // all it runs on, as bits
 
   // Of the runner.
-  uint32_t core = 0;
   JobFinisher* finisher = nullptr;
   driver::JobRequest request;
+  std::array<driver::Memory*, kGangArenas> gang_internal = {};
 
   void OnJobDone(driver::JobResult result) override {
     finisher->Finish(this, result);

@@ -66,7 +66,10 @@ absl::Status JobGateImpl::Admit(const JobSubmission& submission, Job* job) {
 
   job->submission = submission;
   job->submitted = runner_->clock().Now();
-  job->hold = {shared_from_this(), entry.context, entry.bindings, nullptr};
+  job->hold = {};
+  job->hold.gate = shared_from_this();
+  job->hold.context = entry.context;
+  job->hold.bindings = entry.bindings;
   job->cores = entry.cores;
   job->finisher = runner_.get();
   // Queued means that a worker may have it already.
@@ -83,7 +86,7 @@ absl::Status JobGateImpl::Admit(const JobSubmission& submission, Job* job) {
 
 void JobGateImpl::Add(std::shared_ptr<RunContext> context,
                       std::shared_ptr<const BindingSet> bindings,
-                      uint32_t cores) {
+                      CoreChoice cores) {
   const uint32_t number = context->traits().number;
   base::MutexLock lock(mutex_);
   contexts_[number] = {std::move(context), std::move(bindings), cores};
@@ -99,7 +102,7 @@ void JobGateImpl::SetBindings(uint32_t context,
   // The old set goes here, outside the lock.
 }
 
-void JobGateImpl::SetCores(uint32_t context, uint32_t cores) {
+void JobGateImpl::SetCores(uint32_t context, CoreChoice cores) {
   base::MutexLock lock(mutex_);
   const auto found = contexts_.find(context);
   if (found != contexts_.end()) found->second.cores = cores;
@@ -139,8 +142,8 @@ void JobGateImpl::End() {
 void JobGateImpl::CancelQueued(RunContext& context,
                                const absl::Status& reason) {
   Job* next = nullptr;
-  for (Job* job = runner_->scheduler().Cancel(context); job != nullptr;
-       job = next) {
+  Job* const cancelled = runner_->scheduler().Cancel(context);
+  for (Job* job = cancelled; job != nullptr; job = next) {
     next = job->next;
     JobCompletion answer;
     answer.slot = job->submission.slot;
@@ -150,6 +153,9 @@ void JobGateImpl::CancelQueued(RunContext& context,
     JobHold hold;
     if (Retire(job, &hold) && !reason.ok()) Answer(answer);
   }
+  // A gang that waited kept cores from younger jobs: they can run now, and no
+  // end of a job need come that would say so.
+  if (cancelled != nullptr) runner_->WakeWorker();
   runner_->NoticeIdle();
 }
 

@@ -32,10 +32,10 @@ class JobGateImpl final : public JobGate,
 
   // The session's changes; in force from the next submission on. Thread: loop.
   void Add(std::shared_ptr<RunContext> context,
-           std::shared_ptr<const BindingSet> bindings, uint32_t cores);
+           std::shared_ptr<const BindingSet> bindings, CoreChoice cores);
   void SetBindings(uint32_t context,
                    std::shared_ptr<const BindingSet> bindings);
-  void SetCores(uint32_t context, uint32_t cores);
+  void SetCores(uint32_t context, CoreChoice cores);
   // Answers the context's queued jobs with CANCELLED; a running one ends.
   void Remove(uint32_t context);
   // Every submission is answered with UNAVAILABLE from now on.
@@ -66,7 +66,7 @@ class JobGateImpl final : public JobGate,
   struct Entry {
     std::shared_ptr<RunContext> context;
     std::shared_ptr<const BindingSet> bindings;
-    uint32_t cores = 0;
+    CoreChoice cores;
   };
 
   // Fills `job` and queues it, or says why not.

@@ -197,9 +197,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   model->id = load->id;
   model->name = load->name.empty() ? load->model->info().name : load->name;
   model->model = std::move(load->model);
-  auto weights =
-      parts_.ledger->Open(absl::StrCat("model '", model->name, "'"))
-          ->TryCharge(MemoryKind::kWeight, model->info().weight_size);
+  // One that is only described has no weights here.
+  const bool runnable = model->info().runnable.ok();
+  auto weights = parts_.ledger->Open(absl::StrCat("model '", model->name, "'"))
+                     ->TryCharge(MemoryKind::kWeight,
+                                 runnable ? model->info().weight_size : 0);
   if (weights.ok()) model->weights = *std::move(weights);
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
@@ -253,6 +255,8 @@ void ModelRegistry::Release(const std::shared_ptr<ModelEntry>& entry) {
     StartGrace(*entry, std::max(parts_.grace, kFirstUsePeriod));
   } else if (parts_.vendor_sharing) {
     StartGrace(*entry, 0);  // as rknn_destroy of the vendor's library
+  } else if (!entry->model->info().runnable.ok()) {
+    StartGrace(*entry, 0);  // described again in no time
   } else {
     StartGrace(*entry, parts_.grace);
   }
@@ -287,8 +291,7 @@ std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
     if (entry->model == nullptr) continue;
     for (uint32_t core = 0; core < cores; ++core) {
       if ((entry->reach >> core & 1) == 0) continue;
-      needs[core] =
-          std::max(needs[core], entry->model->program().internal_size);
+      needs[core] = std::max(needs[core], entry->model->internal_size());
     }
   }
   return needs;
@@ -303,7 +306,7 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.name = entry->model->name;
     report.contexts = entry->uses;
     report.weight = entry->model->info().weight_size;
-    report.internal = entry->model->program().internal_size;
+    report.internal = entry->model->internal_size();
     report.loads = entry->loads;
     reports.push_back(std::move(report));
   }

@@ -3,7 +3,21 @@
 
 #include "daemon/core/run_context.h"
 
+#include <algorithm>
+
 namespace rknnd::core {
+
+namespace {
+
+size_t MostLayers(const driver::ModelInfo& model) {
+  size_t layers = 0;
+  for (const driver::ProgramInfo& row : model.programs) {
+    layers = std::max(layers, row.layers.size());
+  }
+  return layers;
+}
+
+}  // namespace
 
 RunContext::RunContext(const ContextTraits& traits,
                        std::shared_ptr<const LoadedModel> model,
@@ -11,10 +25,10 @@ RunContext::RunContext(const ContextTraits& traits,
     : traits_(traits),
       model_(std::move(model)),
       own_arena_(std::move(own_arena)),
-      running_times_(traits.collect_perf ? model_->program().layers.size() : 0),
+      running_times_(traits.collect_perf ? MostLayers(model_->info()) : 0),
       last_times_(running_times_.size()) {}
 
-void RunContext::CountJob(const BindingSet& bindings) {
+void RunContext::CountJob(const BindingSet& bindings, uint32_t core_mask) {
   jobs_.fetch_add(1, std::memory_order_relaxed);
   // Nothing to add on the zero-copy path.
   if (const uint64_t in = bindings.converted(driver::Direction::kInput)) {
@@ -27,6 +41,8 @@ void RunContext::CountJob(const BindingSet& bindings) {
   base::MutexLock lock(mutex_);
   running_times_.swap(last_times_);
   has_times_ = true;
+  last_row_ = bindings.row();
+  last_cores_ = core_mask;
 }
 
 CopiedBytes RunContext::conversions() const {
@@ -37,9 +53,43 @@ CopiedBytes RunContext::conversions() const {
   return copied;
 }
 
-std::vector<int64_t> RunContext::LastTimes() const {
+RunContext::LayerTimes RunContext::LastTimes() const {
   base::MutexLock lock(mutex_);
-  return has_times_ ? last_times_ : std::vector<int64_t>();
+  LayerTimes last;
+  last.row = last_row_;
+  last.core_mask = last_cores_;
+  if (!has_times_) return last;
+  last.nanoseconds = last_times_;
+  last.nanoseconds.resize(model_->program(last_row_).layers.size());
+  return last;
+}
+
+void RunContext::ArmDump(std::shared_ptr<LayerDump> dump) {
+  std::shared_ptr<LayerDump> forgotten;
+  {
+    base::MutexLock lock(mutex_);
+    armed_dump_.swap(dump);
+    forgotten.swap(last_dump_);
+  }
+  dump_armed_.store(true, std::memory_order_release);
+  // What they held goes here, outside the lock.
+}
+
+std::shared_ptr<LayerDump> RunContext::StartDump() {
+  if (!dump_armed_.load(std::memory_order_acquire)) return nullptr;
+  dump_armed_.store(false, std::memory_order_relaxed);
+  base::MutexLock lock(mutex_);
+  return std::exchange(armed_dump_, nullptr);
+}
+
+void RunContext::KeepDump(std::shared_ptr<LayerDump> dump) {
+  base::MutexLock lock(mutex_);
+  last_dump_.swap(dump);
+}
+
+std::shared_ptr<LayerDump> RunContext::last_dump() const {
+  base::MutexLock lock(mutex_);
+  return last_dump_;
 }
 
 }  // namespace rknnd::core

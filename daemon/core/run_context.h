@@ -14,6 +14,7 @@
 #include "base/posix/mutex.h"
 #include "daemon/core/arenas.h"
 #include "daemon/core/binding_set.h"
+#include "daemon/core/layer_dump.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/types.h"
 
@@ -39,6 +40,9 @@ struct ContextTraits {
   Priority priority = Priority::kMedium;
   bool collect_perf = false;
   bool info_only = false;  // answers queries, never runs
+  bool sram = false;       // takes what it can use of the SRAM
+  // RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE, _OUTPUT_MEM_CACHE.
+  bool keep_input_caches = false, keep_output_caches = false;
 };
 
 // Thread: any, but where noted.
@@ -61,10 +65,13 @@ class RunContext {
 
   // Where the running job's layer times go; empty when not asked for. One job
   // of a context runs at a time. Thread: worker.
-  [[nodiscard]] std::span<int64_t> running_times() { return running_times_; }
-  // A job was run on `bindings`: its times become the last ones. Thread:
-  // worker.
-  void CountJob(const BindingSet& bindings);
+  [[nodiscard]] std::span<int64_t> running_times(uint32_t row) {
+    if (running_times_.empty()) return {};
+    return std::span(running_times_).first(model_->program(row).layers.size());
+  }
+  // A job was run on `bindings` and these cores: its times become the last
+  // ones. Thread: worker.
+  void CountJob(const BindingSet& bindings, uint32_t core_mask);
 
   // Jobs that ran without an error.
   [[nodiscard]] uint64_t jobs() const {
@@ -72,8 +79,23 @@ class RunContext {
   }
   // What the device converted in these; the client's own copies are 0 here.
   [[nodiscard]] CopiedBytes conversions() const;
-  // Nanoseconds per layer of the last run; empty before the first.
-  [[nodiscard]] std::vector<int64_t> LastTimes() const;
+  // Of the last run.
+  struct LayerTimes {
+    std::vector<int64_t> nanoseconds;  // per layer; empty before the first
+    uint32_t row = 0;                  // of the shapes they belong to
+    uint32_t core_mask = 1;            // the cores it ran on
+  };
+  [[nodiscard]] LayerTimes LastTimes() const;
+
+  // The next job that starts is dumped into `dump`. Thread: loop.
+  void ArmDump(std::shared_ptr<LayerDump> dump);
+  // For the job that starts; null when none is armed. Costs a load then.
+  // Thread: worker.
+  [[nodiscard]] std::shared_ptr<LayerDump> StartDump();
+  // The job is over. Thread: worker.
+  void KeepDump(std::shared_ptr<LayerDump> dump);
+  // What the last dumped run left; null when there is none. Thread: loop.
+  [[nodiscard]] std::shared_ptr<LayerDump> last_dump() const;
 
   ContextQueue queue;
 
@@ -88,6 +110,12 @@ class RunContext {
   mutable base::Mutex mutex_;
   std::vector<int64_t> last_times_ RKNND_GUARDED_BY(mutex_);
   bool has_times_ RKNND_GUARDED_BY(mutex_) = false;
+  uint32_t last_row_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint32_t last_cores_ RKNND_GUARDED_BY(mutex_) = 1;
+
+  std::atomic<bool> dump_armed_{false};
+  std::shared_ptr<LayerDump> armed_dump_ RKNND_GUARDED_BY(mutex_);
+  std::shared_ptr<LayerDump> last_dump_ RKNND_GUARDED_BY(mutex_);
 };
 
 }  // namespace rknnd::core

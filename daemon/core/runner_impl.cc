@@ -52,7 +52,8 @@ void RunnerImpl::RunReady() {
 
 void RunnerImpl::Start(Job* job) {
   running_.fetch_add(1, std::memory_order_relaxed);
-  cores_[job->core].Begin(parts_.clock->Now());
+  const base::Nanoseconds now = parts_.clock->Now();
+  ForEachCore(job->granted, [now](CoreTime& time) { time.Begin(now); });
   if (absl::Status refused = Prepare(job); !refused.ok()) {
     End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
     return;
@@ -72,7 +73,8 @@ absl::Status RunnerImpl::Prepare(Job* job) {
                      " ms and was not run"));
   }
   RunContext& context = *job->hold.context;
-  const driver::ProgramInfo& program = context.model()->program();
+  const uint32_t row = job->hold.bindings->row();
+  const driver::ProgramInfo& program = context.model()->program(row);
   driver::JobRequest& request = job->request;
   request = {};
   if (program.internal_size != 0) {
@@ -86,16 +88,41 @@ absl::Status RunnerImpl::Prepare(Job* job) {
           absl::StrCat("context ", submission.context, " was destroyed"));
     }
     request.internal = job->hold.arena->memory();
+    if (program.batch > 1 && context.own_arena() == nullptr) {
+      LendArenas(job, program.internal_size);
+    }
   }
   request.model = context.model()->model.get();
+  request.program = row;
   request.segment_count = program.segments;
   request.core = job->core;
-  request.core_mask = uint32_t{1} << job->core;
+  request.core_mask = job->granted;
   request.inputs = job->hold.bindings->inputs();
   request.outputs = job->hold.bindings->outputs();
-  request.layer_times = context.running_times();
+  request.layer_times = context.running_times(row);
+  job->hold.dump = context.StartDump();
+  if (job->hold.dump != nullptr) job->hold.dump->set_row(row);
+  request.layer_sink = job->hold.dump.get();
+  request.keep_input_caches = context.traits().keep_input_caches;
+  request.keep_output_caches = context.traits().keep_output_caches;
+  request.submitted = job->submitted;
   request.listener = job;
   return absl::OkStatus();
+}
+
+void RunnerImpl::LendArenas(Job* job, uint64_t size) {
+  size_t count = 0;
+  for (uint32_t core = job->core + 1; core < 32 && count < kGangArenas;
+       ++core) {
+    if ((job->granted >> core & 1) == 0) continue;
+    std::shared_ptr<Arena> arena = parts_.arenas->Get(core);
+    // Its arena grows in a moment; until then fewer cores do the work.
+    if (arena == nullptr || arena->size() < size) break;
+    job->gang_internal[count] = arena->memory();
+    job->hold.gang_arenas[count] = std::move(arena);
+    ++count;
+  }
+  job->request.gang_internal = std::span(job->gang_internal).first(count);
 }
 
 void RunnerImpl::Finish(Job* job, const driver::JobResult& result) {
@@ -117,20 +144,28 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   answer.run = std::max<base::Nanoseconds>(result.ended - result.started, 0);
   answer.total = now - job->submitted;
 
-  const uint32_t core = job->core;
-  cores_[core].End(now);
+  const uint32_t granted = job->granted;
+  ForEachCore(granted, [now](CoreTime& time) { time.End(now); });
   if (result.status.ok()) {
-    job->hold.context->CountJob(*job->hold.bindings);
+    job->hold.context->CountJob(*job->hold.bindings, job->request.core_mask);
+  }
+  if (job->hold.dump != nullptr) {
+    // Before the completion: its reader asks for it next.
+    job->hold.context->KeepDump(job->hold.dump);
   }
   running_.fetch_sub(1, std::memory_order_relaxed);
   JobHold hold;
   // `job` is another submission's from here on.
   if (job->hold.gate->Retire(job, &hold)) hold.gate->Answer(answer);
   if (started && hold.arena != nullptr) {
-    hold.arena->memory()->Clear(0,
-                                hold.context->model()->program().internal_size);
+    const uint64_t used =
+        hold.context->model()->program(hold.bindings->row()).internal_size;
+    hold.arena->memory()->Clear(0, used);
+    for (const auto& arena : hold.gang_arenas) {
+      if (arena != nullptr) arena->memory()->Clear(0, used);
+    }
   }
-  const bool runnable = parts_.scheduler->Release(*hold.context, core);
+  const bool runnable = parts_.scheduler->Release(*hold.context, granted);
   if (runnable && !in_run_ready) parts_.waker->WakeOne();
   NoticeIdle();
   // `hold` may be the last to know the gate, and with it this runner.

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -47,6 +49,8 @@ class RunnerImpl final : public Runner, public JobFinisher {
   // any more.
   void Drain();
   void NoticeIdle();
+  // Jobs may have become able to run without the end of another.
+  void WakeWorker() { parts_.waker->WakeOne(); }
 
   void CountAnswer(bool ok) {
     (ok ? done_ : failed_).fetch_add(1, std::memory_order_relaxed);
@@ -74,7 +78,15 @@ class RunnerImpl final : public Runner, public JobFinisher {
     [[nodiscard]] base::Nanoseconds Until(const base::Clock& clock) const;
   };
 
+  template <class F>
+  void ForEachCore(uint32_t cores, F f) {
+    for (; cores != 0; cores &= cores - 1) {
+      f(cores_[static_cast<size_t>(std::countr_zero(cores))]);
+    }
+  }
   void Start(Job* job);
+  // For a gang that shares a batch: the further cores' arenas.
+  void LendArenas(Job* job, uint64_t size);
   // Why the job is answered without a run, or OK with its request filled.
   absl::Status Prepare(Job* job);
   // `in_run_ready`: this thread takes the next job by itself.

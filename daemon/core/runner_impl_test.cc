@@ -57,6 +57,17 @@ TEST_F(RunnerTest, CompletionTellsQueueRunAndTotalTime) {
   EXPECT_EQ(answer.total, 500);
 }
 
+TEST_F(RunnerTest, DeviceIsToldSinceWhenAJobWaits) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  const base::Nanoseconds submitted = clock.Now();
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  clock.Advance(500);
+  RunReady();
+  ASSERT_EQ(device.runs().size(), 1U);
+  EXPECT_EQ(device.runs()[0].submitted, submitted);
+}
+
 TEST_F(RunnerTest, FailedJobIsAnsweredWithTheDevicesReason) {
   const TestSession session = Open();
   MakeReady(session, 1, "bytes=16");
@@ -216,6 +227,175 @@ TEST_F(RunnerTest, SessionSaysHowLongItsJobsWaited) {
     RunReady();
   }
   EXPECT_EQ(service->Sessions()[0].queue_us, 3000U);
+}
+
+constexpr uint32_t kGang01 = 3, kGang012 = 7;
+
+TEST_F(RunnerTest, GangJobRunsOnAllItsCoresInTheArenaOfTheLowest) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "internal=8192", /*flags=*/0, kGang01);
+  EXPECT_EQ(memory().internal, 8192U);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  ASSERT_EQ(device.runs().size(), 1U);
+  EXPECT_EQ(device.runs()[0].core, 0U);
+  EXPECT_EQ(device.runs()[0].core_mask, 0b011U);
+  EXPECT_EQ(device.runs()[0].internal_size, 8192U);
+  EXPECT_EQ(device.runs()[0].gang_internal, 0U);
+  EXPECT_EQ(session.sink->last().status, absl::OkStatus());
+  EXPECT_EQ(session.sink->last().core, 0U);
+  EXPECT_EQ(device.cleared(), 8192U);
+}
+
+TEST_F(RunnerTest, GangOfABatchModelHasTheArenaOfEachCore) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "internal=8192 batch=4", /*flags=*/0, kGang012);
+  EXPECT_EQ(memory().internal, 3 * 8192U);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  ASSERT_EQ(device.runs().size(), 1U);
+  EXPECT_EQ(device.runs()[0].gang_internal, 2U);
+  EXPECT_EQ(device.cleared(), 3 * 8192U);
+  // One of a single core takes no other's.
+  ASSERT_TRUE(session->SetCoreMask(1, 2).ok());
+  ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
+  RunReady();
+  EXPECT_EQ(device.runs()[1].gang_internal, 0U);
+  EXPECT_EQ(device.violations(), 0U);
+}
+
+TEST_F(RunnerTest, AllCoresOfAGangAreBusy) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, kGang01);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  clock.Advance(300);
+  EXPECT_EQ(service->Status().cores[0].busy, 300);
+  EXPECT_EQ(service->Status().cores[1].busy, 300);
+  EXPECT_EQ(service->Status().cores[2].busy, 0);
+  EXPECT_EQ(service->Status().jobs_running, 1U);
+  ASSERT_TRUE(device.Release());
+  clock.Advance(100);
+  for (const size_t core : {0, 1}) {
+    EXPECT_EQ(service->Status().cores[core].busy, 300);
+    EXPECT_EQ(service->Status().cores[core].jobs, 1U);
+  }
+  EXPECT_EQ(service->Status().jobs_done, 1U);
+}
+
+TEST_F(RunnerTest, EndOfAGangWakesAWorkerForWhoWaitedForItsCores) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, kGang012);
+  MakeReady(session, 2, "bytes=16", /*flags=*/0, /*core_mask=*/1);
+  MakeReady(session, 3, "bytes=16", /*flags=*/0, /*core_mask=*/4);
+  device.HoldJobs(true);
+  for (uint32_t context = 1; context <= 3; ++context) {
+    ASSERT_TRUE(Submit(session, context, context).ok());
+  }
+  RunReady();
+  ASSERT_EQ(device.held(), 1U);
+  ASSERT_TRUE(device.Release());
+  EXPECT_EQ(waker.count, 1U);
+  RunReady();
+  EXPECT_EQ(device.held(), 2U);
+  EXPECT_EQ(device.violations(), 0U);
+}
+
+TEST_F(RunnerTest, SessionThatEndsTakesItsQueuedGangAlongAndFreesTheCores) {
+  const TestSession session = Open();
+  const TestSession other = Open(200);
+  MakeReady(session, 1, "internal=4096", /*flags=*/0, kGang01);
+  MakeReady(other, 1, "internal=4096", /*flags=*/0, /*core_mask=*/2);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(other, 1, 0).ok());
+  RunReady();
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  ASSERT_TRUE(Submit(other, 1, 1).ok());
+  RunReady();
+  ASSERT_EQ(device.held(), 1U);  // the gang waits for core 1
+  service->CloseSession(session->id());
+  ASSERT_TRUE(device.Release());
+  RunReady();
+  ASSERT_EQ(device.held(), 1U);
+  EXPECT_EQ(device.runs().back().core_mask, 0b010U);
+  ASSERT_TRUE(device.Release());
+  EXPECT_EQ(other.sink->count(), 2U);
+  EXPECT_EQ(session.sink->count(), 0U);
+  EXPECT_EQ(service->Status().jobs_queued, 0U);
+}
+
+TEST_F(RunnerTest, CancelledGangWakesAWorkerForWhomItKeptFromItsCores) {
+  const TestSession session = Open();
+  const TestSession other = Open(200);
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, kGang01);
+  MakeReady(other, 1, "bytes=16", /*flags=*/0, /*core_mask=*/2);
+  MakeReady(other, 2, "bytes=16", /*flags=*/0, /*core_mask=*/1);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(other, 1, 0).ok());
+  RunReady();
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  ASSERT_TRUE(Submit(other, 2, 1).ok());
+  RunReady();
+  ASSERT_EQ(device.held(), 1U);  // core 0 is kept for the gang
+  const uint32_t before = waker.count;
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  EXPECT_GT(waker.count, before);
+  RunReady();
+  EXPECT_EQ(device.held(), 2U);
+}
+
+TEST_F(RunnerTest, RunningGangOfASessionThatEndsGivesItsCoresBack) {
+  const TestSession session = Open();
+  const TestSession other = Open(200);
+  MakeReady(session, 1, "internal=4096", /*flags=*/0, kGang012);
+  MakeReady(other, 1, "internal=4096");
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  ASSERT_TRUE(Submit(other, 1, 0).ok());
+  service->CloseSession(session->id());
+  RunReady();
+  EXPECT_EQ(device.held(), 1U);
+  ASSERT_TRUE(device.Release());
+  RunReady();
+  ASSERT_TRUE(device.Release());
+  EXPECT_EQ(session.sink->count(), 0U);
+  EXPECT_EQ(other.sink->last().status, absl::OkStatus());
+  EXPECT_EQ(device.violations(), 0U);
+}
+
+TEST_F(RunnerTest, ContextThatGoesCancelsItsQueuedGang) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, kGang01);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  ASSERT_TRUE(Submit(session, 1, 1).ok());
+  RunReady();
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  EXPECT_EQ(session.sink->last().status.code(), absl::StatusCode::kCancelled);
+  ASSERT_TRUE(device.Release());
+  EXPECT_EQ(session.sink->last().status, absl::OkStatus());
+}
+
+TEST_F(RunnerTest, DrainWaitsForQueuedAndRunningGangs) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16", /*flags=*/0, kGang012);
+  MakeReady(session, 2, "bytes=16", /*flags=*/0, kGang01);
+  device.HoldJobs(true);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  ASSERT_TRUE(Submit(session, 2, 1).ok());
+  RunReady();
+  bool drained = false;
+  service->Drain([&] { drained = true; });
+  ASSERT_TRUE(device.Release());
+  RunReady();
+  RunLoops();
+  EXPECT_FALSE(drained);
+  ASSERT_TRUE(device.Release());
+  RunLoops();
+  EXPECT_TRUE(drained);
+  EXPECT_EQ(service->Status().jobs_done, 2U);
 }
 
 }  // namespace

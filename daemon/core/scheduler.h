@@ -1,6 +1,6 @@
 // Which job runs next, and where. Holds the queued jobs of all contexts and the
-// tokens of all cores; a job that runs holds one token. Filled by gates,
-// emptied by the runner.
+// tokens of all cores; a job that runs holds one token, a gang's several.
+// Filled by gates, emptied by the runner.
 
 #ifndef DAEMON_CORE_SCHEDULER_H_
 #define DAEMON_CORE_SCHEDULER_H_
@@ -16,15 +16,17 @@ struct SchedulerCounts {
 };
 
 // Keeps for every implementation: jobs of one context run in the order of their
-// submission and one at a time; a job runs on a core it allows; a job whose
-// cores are busy holds up no job of another context.
+// submission and one at a time; a job runs on a core it allows, a gang's on all
+// of its cores at once; a job whose core is busy holds up no job of another
+// context; a gang's holds up younger ones, for as long as older ones run on a
+// core of it.
 //
 // Thread: any. Allocates nothing, calls nothing. Lock order: a gate's lock,
 // then the scheduler's.
 class Scheduler {
  public:
   struct Turn {
-    Job* job = nullptr;  // null: no queued job has a free core
+    Job* job = nullptr;  // null: no queued job has its cores
     bool more = false;   // another one has, too
   };
 
@@ -33,11 +35,11 @@ class Scheduler {
   // Queues a job of job->hold.context. False when that context has as many
   // jobs as it may have; the job stays the caller's then.
   [[nodiscard]] virtual bool Enqueue(Job* job) = 0;
-  // Grants the next job a token of the core job->core.
+  // Grants the next job the tokens of job->granted, job->core among them.
   virtual Turn TakeNext() = 0;
-  // The running job of `context` is over and gives back its token. True when
+  // The running job of `context` is over and gives back its tokens. True when
   // some job can run now.
-  virtual bool Release(RunContext& context, uint32_t core) = 0;
+  virtual bool Release(RunContext& context, uint32_t granted) = 0;
   // Takes out all queued jobs of `context`, oldest first, linked by `next`. A
   // running one stays.
   virtual Job* Cancel(RunContext& context) = 0;

@@ -32,6 +32,7 @@ class Service::Impl {
   };
 
   const base::Clock* const clock;
+  driver::FaultControl* const faults;
   const base::Nanoseconds started;
   absl::Status cache_status;
   bool keeps_models = false;
@@ -45,6 +46,7 @@ class Service::Impl {
 
 Service::Impl::Impl(const ServiceOptions& options)
     : clock(options.clock),
+      faults(options.faults),
       started(options.clock->Now()),
       parts(std::make_shared<ServiceParts>()),
       drain(std::make_shared<DrainState>()) {
@@ -61,6 +63,7 @@ Service::Impl::Impl(const ServiceOptions& options)
   parts->limits = options.limits;
   parts->vendor_sharing = options.vendor_sharing;
   parts->ledger = Ledger::Create();
+  parts->sram = std::make_shared<Sram>(parts->device->info().sram_total);
   parts->internal_memory = parts->ledger->Open("internal memory");
 
   ModelRegistry::Parts registry;
@@ -173,6 +176,16 @@ bool Service::keeps_models() const { return impl_->keeps_models; }
 
 absl::Status Service::cache_status() const { return impl_->cache_status; }
 
+absl::StatusOr<driver::FaultControl*> Service::faults() const {
+  if (impl_->faults != nullptr) return impl_->faults;
+  return absl::FailedPreconditionError(
+      "faults on demand are off: they can be enabled only when the daemon is "
+      "started (rknnd --faults, or 'enabled = true' under [faults] in its "
+      "configuration)");
+}
+
+bool Service::wants_syncs() const { return impl_->faults != nullptr; }
+
 const driver::DeviceInfo& Service::device_info() const {
   return impl_->parts->device->info();
 }
@@ -196,7 +209,10 @@ StatusReport Service::Status() const {
     report.cores.push_back(runner.Report(core));
   }
   report.memory = impl_->parts->ledger->totals();
-  report.sram_free = device_info().sram_total;
+  report.sram_free = impl_->parts->sram->free();
+  if (impl_->faults != nullptr) {
+    report.faults = static_cast<uint32_t>(impl_->faults->List().size());
+  }
   return report;
 }
 

@@ -25,6 +25,7 @@
 #include "daemon/core/session.h"
 #include "daemon/core/types.h"
 #include "driver/device.h"
+#include "driver/fault.h"
 #include "driver/memory/heap.h"
 
 namespace rknnd::core {
@@ -57,6 +58,8 @@ struct ServiceOptions {
   // Measure as if every rknn_init stood alone (RKNND_SHARING=vendor): models
   // are loaded once per rknn_init, each context has internal memory of its own.
   bool vendor_sharing = false;
+  // Where faults are asked for. Null: not enabled at start.
+  driver::FaultControl* faults = nullptr;
 };
 
 // Thread: loop, but where noted.
@@ -84,6 +87,10 @@ class Service {
   [[nodiscard]] bool keeps_models() const;
   // Why the cache folder cannot be used, or OK. The service runs without it.
   [[nodiscard]] absl::Status cache_status() const;
+  // FAILED_PRECONDITION, and how to enable them, when there are none.
+  [[nodiscard]] absl::StatusOr<driver::FaultControl*> faults() const;
+  // Whether clients are to tell of rknn_mem_sync: a fault may need it.
+  [[nodiscard]] bool wants_syncs() const;
   [[nodiscard]] const driver::DeviceInfo& device_info() const;
   [[nodiscard]] StatusReport Status() const;
   [[nodiscard]] std::vector<SessionReport> Sessions() const;

@@ -8,10 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/core/job_gate.h"
+#include "daemon/core/layer_dump.h"
+#include "daemon/core/perf_report.h"
 #include "daemon/core/types.h"
 
 namespace rknnd::core {
@@ -41,6 +44,11 @@ class Session {
   virtual void UploadModel(ModelUpload upload, StatusCallback done) = 0;
   virtual absl::Status DestroyContext(uint32_t context) = 0;
   virtual absl::Status SetCoreMask(uint32_t context, uint32_t core_mask) = 0;
+  // Chooses the row of a model's listed shapes; in force from the next
+  // submitted job on. Memory that is too small for it is unbound, which the
+  // next job hears of. `shapes`: one for each input.
+  virtual absl::StatusOr<ShapeChoice> SetShapes(
+      uint32_t context, const std::vector<InputShape>& shapes) = 0;
   // In force from the next submitted job on.
   virtual absl::Status Bind(const BindRequest& request) = 0;
 
@@ -53,10 +61,22 @@ class Session {
   // The number is free again at once; the memory when no binding and no job
   // uses it.
   virtual absl::Status ReleaseBuffer(uint32_t buffer) = 0;
+  // The program synchronises its cache with the memory.
+  virtual absl::Status SyncBuffer(uint32_t buffer, driver::CacheSide side) = 0;
 
   virtual absl::StatusOr<MemorySize> GetMemorySize(uint32_t context) const = 0;
   // The per-layer text of the last run; says so when nothing was recorded.
   virtual absl::StatusOr<std::string> PerfDetail(uint32_t context) const = 0;
+  // The rows of that text; they point into the context's model.
+  virtual absl::StatusOr<std::vector<LayerRow>> PerfLayers(
+      uint32_t context) const = 0;
+  // What the model is and where its tensors lie, as text.
+  virtual absl::StatusOr<std::string> ModelDetail(uint32_t context) const = 0;
+
+  // The context's next job leaves the outputs of all its layers...
+  virtual absl::Status ArmDump(uint32_t context) = 0;
+  // ...which are to be had here, once.
+  virtual absl::StatusOr<DumpReport> TakeDump(uint32_t context) = 0;
 };
 
 }  // namespace rknnd::core

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
+#include "daemon/core/shape_rows.h"
 
 namespace rknnd::core {
 namespace {
@@ -32,6 +34,18 @@ bool IsControl(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' &&
           c != '\r') ||
          c == 0x7f;
+}
+
+// The cores whose arenas jobs of `model` work in: a gang that shares each layer
+// has that of its lowest core, one that shares the slices of a batch all.
+uint32_t ArenasOf(const CoreChoice& choice, const LoadedModel& model) {
+  const auto& rows = model.info().programs;
+  if (!choice.gang ||
+      std::any_of(rows.begin(), rows.end(),
+                  [](const auto& row) { return row.batch > 1; })) {
+    return choice.cores;
+  }
+  return uint32_t{1} << std::countr_zero(choice.cores);
 }
 
 absl::Status NoContext(uint32_t number) {
@@ -118,12 +132,15 @@ absl::StatusOr<const driver::ModelInfo*> SessionImpl::AddContext(
     const ContextRequest& request, ModelUse use) {
   // Both were found to be good before the model was loaded.
   ContextTraits traits = *ParseFlags(request.flags);
-  const uint32_t cores =
+  const CoreChoice cores =
       *ResolveCoreMask(request.core_mask, parts_->device->info());
   traits.number = request.number;
   traits.session = id_;
   const std::shared_ptr<const LoadedModel> model = use.model();
-  const uint64_t internal_size = model->program().internal_size;
+  if (!traits.info_only && !model->info().runnable.ok()) {
+    return model->info().runnable;
+  }
+  const uint64_t internal_size = model->internal_size();
   std::shared_ptr<Arena> own_arena;
   if (traits.info_only || internal_size == 0) {
     // Needs no internal memory.
@@ -132,7 +149,8 @@ absl::StatusOr<const driver::ModelInfo*> SessionImpl::AddContext(
                                *parts_->internal_memory, internal_size);
     if (!arena.ok()) return arena.status();
     own_arena = *std::move(arena);
-  } else if (absl::Status reached = Reach(use, cores); !reached.ok()) {
+  } else if (absl::Status reached = Reach(use, ArenasOf(cores, *model));
+             !reached.ok()) {
     return reached;
   }
 
@@ -142,6 +160,11 @@ absl::StatusOr<const driver::ModelInfo*> SessionImpl::AddContext(
       std::make_shared<RunContext>(traits, model, std::move(own_arena));
   context.bindings = BindingSet::Empty(model);
   context.core_mask = request.core_mask;
+  if (traits.sram && !traits.info_only && parts_->sram != nullptr) {
+    // For the largest shape, as internal memory is.
+    const driver::ModelInfo& info = model->info();
+    context.sram = parts_->sram->Take(info.programs[info.largest].sram.used);
+  }
   gate_->Add(context.run, context.bindings, cores);
   contexts_[request.number] = std::move(context);
   return &model->info();
@@ -176,10 +199,16 @@ absl::Status SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask) {
   const driver::DeviceInfo& device = parts_->device->info();
   auto cores = ResolveCoreMask(core_mask, device);
   if (!cores.ok()) return cores.status();
+  if ((device.limits & driver::kNoCoreMask) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("core mask ", core_mask, ": the runtime of ", device.soc,
+                     ", which has one core, takes none"));
+  }
   Context& changed = found->second;
   if (!parts_->vendor_sharing && !changed.run->traits().info_only &&
-      changed.run->model()->program().internal_size != 0) {
-    absl::Status reached = Reach(changed.use, *cores);
+      changed.run->model()->internal_size() != 0) {
+    absl::Status reached =
+        Reach(changed.use, ArenasOf(*cores, *changed.run->model()));
     if (!reached.ok()) return reached;
   }
   if (device.cores <= 1 && core_mask > 1 && log_ != nullptr) {
@@ -189,6 +218,22 @@ absl::Status SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask) {
   changed.core_mask = core_mask;
   gate_->SetCores(context, *cores);
   return absl::OkStatus();
+}
+
+absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
+    uint32_t context, const std::vector<InputShape>& shapes) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  const auto found = contexts_.find(context);
+  if (found == contexts_.end()) return NoContext(context);
+  Context& changed = found->second;
+  const LoadedModel& model = *changed.run->model();
+  const auto row = FindRow(model, shapes);
+  if (!row.ok()) return row.status();
+  if (!changed.bindings->chosen() || changed.bindings->row() != *row) {
+    changed.bindings = changed.bindings->ForRow(*row);
+    gate_->SetBindings(context, changed.bindings);
+  }
+  return ShapeChoice{&model.info(), *row};
 }
 
 absl::Status SessionImpl::Bind(const BindRequest& request) {
@@ -316,6 +361,14 @@ absl::Status SessionImpl::ReleaseBuffer(uint32_t buffer) {
   return buffers_.Release(buffer);
 }
 
+absl::Status SessionImpl::SyncBuffer(uint32_t buffer, driver::CacheSide side) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  const auto found = buffers_.Find(buffer);
+  if (!found.ok()) return found.status();
+  (*found)->memory()->Synchronize(side);
+  return absl::OkStatus();
+}
+
 // ---- questions --------------------------------------------------------------
 
 absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
@@ -324,18 +377,13 @@ absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
   const LoadedModel& model = *found->run->model();
   MemorySize size;
   size.weight = model.info().weight_size;
-  size.internal = model.program().internal_size;
+  size.internal = model.internal_size();
   // What the process holds, and what this context uses of the board's.
   size.dma_total = account_->held().total() + size.weight + size.internal;
   size.sram_total = parts_->device->info().sram_total;
-  size.sram_free = size.sram_total;
+  size.sram_free =
+      parts_->sram == nullptr ? size.sram_total : parts_->sram->free();
   return size;
-}
-
-absl::StatusOr<std::string> SessionImpl::PerfDetail(uint32_t context) const {
-  const Context* found = FindContext(context);
-  if (found == nullptr) return NoContext(context);
-  return PerfText(*found->run);
 }
 
 // ---- reports ----------------------------------------------------------------
@@ -398,7 +446,10 @@ uint64_t SessionImpl::UnsharedModelBytes() const {
   uint64_t bytes = 0;
   for (const auto& [number, context] : contexts_) {
     const LoadedModel& model = *context.run->model();
-    bytes += model.info().weight_size + model.program().internal_size;
+    if (!model.info().runnable.ok()) continue;
+    bytes += model.info().weight_size;
+    // One that only answers queries never asks for internal memory.
+    if (!context.run->traits().info_only) bytes += model.internal_size();
   }
   return bytes;
 }

@@ -18,6 +18,7 @@
 #include "daemon/core/model_registry.h"
 #include "daemon/core/runner_impl.h"
 #include "daemon/core/session.h"
+#include "daemon/core/sram.h"
 #include "driver/device.h"
 #include "driver/memory/heap.h"
 
@@ -34,6 +35,7 @@ struct ServiceParts {
   std::shared_ptr<Account> internal_memory;  // arenas
   std::shared_ptr<ModelRegistry> models;
   std::shared_ptr<RunnerImpl> runner;
+  std::shared_ptr<Sram> sram;
 
   // Makes the arenas fit the models there are.
   absl::Status FitArenas() const {
@@ -59,16 +61,25 @@ class SessionImpl final : public Session,
   void UploadModel(ModelUpload upload, StatusCallback done) override;
   absl::Status DestroyContext(uint32_t context) override;
   absl::Status SetCoreMask(uint32_t context, uint32_t core_mask) override;
+  absl::StatusOr<ShapeChoice> SetShapes(
+      uint32_t context, const std::vector<InputShape>& shapes) override;
   absl::Status Bind(const BindRequest& request) override;
   absl::StatusOr<BufferInfo> AllocateBuffer(uint32_t buffer, uint64_t size,
                                             uint32_t flags) override;
   absl::StatusOr<BufferInfo> ImportBuffer(uint32_t buffer, base::UniqueFd fd,
                                           uint64_t expected_size) override;
   absl::Status ReleaseBuffer(uint32_t buffer) override;
+  absl::Status SyncBuffer(uint32_t buffer, driver::CacheSide side) override;
   [[nodiscard]] absl::StatusOr<MemorySize> GetMemorySize(
       uint32_t context) const override;
   [[nodiscard]] absl::StatusOr<std::string> PerfDetail(
       uint32_t context) const override;
+  [[nodiscard]] absl::StatusOr<std::vector<LayerRow>> PerfLayers(
+      uint32_t context) const override;
+  [[nodiscard]] absl::StatusOr<std::string> ModelDetail(
+      uint32_t context) const override;
+  absl::Status ArmDump(uint32_t context) override;
+  absl::StatusOr<DumpReport> TakeDump(uint32_t context) override;
 
   // Gives up all it owns; a running job keeps what it needs.
   void End();

@@ -162,6 +162,24 @@ TEST_F(SessionTest, MemorySizeAddsUp) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(SessionTest, SramBelongsToWhoOpenedWithItUntilThatIsDestroyed) {
+  constexpr uint32_t kEnableSram = 0x800;
+  const std::string model = "sram=8192";
+  const TestSession session = Open();
+  Upload(session, model);
+  ASSERT_EQ(Create(session, 1, model), absl::OkStatus());
+  const auto free = [&] { return session->GetMemorySize(1)->sram_free; };
+  const uint64_t total = session->GetMemorySize(1)->sram_total;
+  EXPECT_EQ(free(), total);
+
+  ASSERT_EQ(Create(session, 2, model, kEnableSram), absl::OkStatus());
+  EXPECT_EQ(free(), total - 8192);
+  EXPECT_EQ(service->Status().sram_free, total - 8192);
+
+  ASSERT_TRUE(session->DestroyContext(2).ok());
+  EXPECT_EQ(free(), total);
+}
+
 TEST_F(SessionTest, ClosedSessionLeavesTheModelAlone) {
   const size_t fds = OpenFds();
   {

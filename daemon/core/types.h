@@ -45,6 +45,8 @@ struct SessionLimits {
   // this much costs a fraction of a second, and no tensor comes near it.
   uint64_t buffer_bytes = uint64_t{512} << 20;
   uint64_t model_bytes = uint64_t{4} << 30;
+  // All tensors of one run, as float32: ten times a large detector's.
+  uint64_t dump_bytes = uint64_t{1} << 30;
   uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
 };
 
@@ -76,6 +78,18 @@ struct BindRequest {
   driver::TensorFormat format;
 };
 
+// One input's, as a client writes it.
+struct InputShape {
+  std::vector<uint32_t> dims;
+  driver::TensorLayout layout = driver::TensorLayout::kUndefined;
+};
+
+// What a context's next runs have; the model lives as long as the context.
+struct ShapeChoice {
+  const driver::ModelInfo* model = nullptr;
+  uint32_t row = 0;  // of ModelInfo::programs
+};
+
 struct BufferInfo {
   base::UniqueFd fd;  // for the client; invalid for imports
   uint64_t size = 0;
@@ -85,6 +99,14 @@ struct BufferInfo {
 struct MemorySize {
   uint64_t weight = 0, internal = 0, dma_total = 0;
   uint64_t sram_total = 0, sram_free = 0;
+};
+
+// Where jobs of a context run: on any one of these cores (bits), or, as a gang,
+// on all of them at once.
+struct CoreChoice {
+  uint32_t cores = 0;
+  bool gang = false;
+  friend bool operator==(const CoreChoice&, const CoreChoice&) = default;
 };
 
 // What a client asks of a job; copied out of shared memory by the transport.
@@ -163,6 +185,7 @@ struct StatusReport {
   std::vector<CoreReport> cores;
   MemoryKinds memory;
   uint64_t sram_free = 0;
+  uint32_t faults = 0;  // on demand, in force
 };
 
 struct SessionReport {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,19 +17,23 @@
 #include "base/posix/mapping.h"
 #include "base/posix/mutex.h"
 #include "driver/device.h"
+#include "driver/soft/gang.h"
+#include "driver/soft/plan/program.h"
 #include "driver/soft/soc.h"
+#include "driver/soft/timing/pacer.h"
+#include "driver/soft/timing/soc_clock.h"
 
 namespace rknnd::soft {
 
 // `options.soc` picks the profile; `options.clock` outlives the device, null is
-// CLOCK_MONOTONIC.
+// CLOCK_MONOTONIC; with `options.pace` jobs end when the SoC would end them.
 absl::StatusOr<std::unique_ptr<driver::Device>> OpenSoftDevice(
     const driver::DeviceOptions& options);
 
 // Thread: any.
 class SoftDevice final : public driver::Device {
  public:
-  SoftDevice(const SocProfile& soc, const base::Clock* clock);
+  SoftDevice(const SocProfile& soc, const base::Clock* clock, bool pace);
 
   [[nodiscard]] const driver::DeviceInfo& info() const override {
     return info_;
@@ -40,6 +45,8 @@ class SoftDevice final : public driver::Device {
       const driver::MemoryRef& memory, driver::MemoryAccess access) override;
   void Submit(const driver::JobRequest& job) override;
   void EnterWorker() override;
+  // Without pace nothing depends on the clock.
+  bool SetClock(double fraction) override;
 
  private:
   // Private memory of one core: kernels keep pointers in it, so no client may
@@ -48,15 +55,29 @@ class SoftDevice final : public driver::Device {
   struct Core {
     base::Mutex mutex;
     std::shared_ptr<base::Mapping> scratch RKNND_GUARDED_BY(mutex);
+    // Its part of gang jobs; the first core is the lowest of any gang.
+    std::unique_ptr<CoreThread> thread;
   };
 
   absl::Status GrowScratch(uint64_t size);
+  // Which cores a job runs on.
+  static uint32_t MaskOf(const driver::JobRequest& job) {
+    return job.core_mask | 1U << job.core;
+  }
+  // When the SoC would start and end it.
+  PacedRun StartPaced(const driver::JobRequest& job);
+  // Waits for that end; returns when the job ended.
+  base::Nanoseconds FinishPaced(const driver::JobRequest& job,
+                                const PacedRun& paced, bool ok);
   absl::Status RunJob(const driver::JobRequest& job);
 
   const SocProfile soc_;
   const base::MonotonicClock monotonic_;
   const base::Clock& clock_;
   driver::DeviceInfo info_;
+  SocClock soc_clock_;
+  std::optional<Pacer> pacer_;
+  const uint32_t cpus_;  // that this process may use
   std::vector<std::unique_ptr<Core>> cores_;
 };
 

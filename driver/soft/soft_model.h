@@ -9,8 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "driver/device.h"
+#include "driver/soft/graph/fold.h"
+#include "driver/soft/graph/graph.h"
+#include "driver/soft/import/options.h"
 #include "driver/soft/plan/planner.h"
 #include "driver/soft/plan/weights.h"
 #include "driver/soft/soc.h"
@@ -29,6 +33,8 @@ class SoftModel final : public driver::Model {
   [[nodiscard]] absl::StatusOr<uint64_t> CheckBinding(
       uint32_t program, driver::Direction direction, uint32_t index,
       const driver::TensorFormat& format) const override;
+  [[nodiscard]] driver::SramPlan PlanSram(uint32_t program,
+                                          uint64_t bytes) const override;
 
   [[nodiscard]] const Program& program(uint32_t index) const {
     return programs_[index];
@@ -36,7 +42,12 @@ class SoftModel final : public driver::Model {
   [[nodiscard]] uint64_t scratch_size() const;
 
  private:
-  SoftModel() : weights_(0) {}
+  explicit SoftModel(uint64_t expected_weights) : weights_(expected_weights) {}
+
+  // Compiles `graph`, whose inputs have the shapes of one row, into a program
+  // of its own; what it shares with those before it is stored once.
+  absl::Status AddProgram(Graph graph, const ModelOptions& options,
+                          const SocProfile& soc, FoldPool* pool);
 
   driver::ModelInfo info_;
   ModelWeights weights_;

@@ -30,6 +30,7 @@ class InterruptingClock final : public base::Clock {
     if (asked_ == at_) interrupt_();
     return asked_;
   }
+  void SleepUntil(base::Nanoseconds /*time*/) const override {}
   // At the `at`th question from now.
   void Interrupt(int at, std::function<void()> interrupt) {
     asked_ = 0;

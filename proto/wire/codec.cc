@@ -163,6 +163,11 @@ RKNND_PLAIN(Bind);
 RKNND_PLAIN(MemorySizeRequest);
 RKNND_PLAIN(MemorySize);
 RKNND_PLAIN(PerfDetailRequest);
+RKNND_PLAIN(DumpRequest);
+RKNND_PLAIN(SyncBuffer);
+RKNND_PLAIN(Fault);
+RKNND_PLAIN(FaultReport);
+RKNND_PLAIN(ClearFault);
 RKNND_PLAIN(LogEvent);
 #undef RKNND_PLAIN
 
@@ -214,6 +219,9 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
   Bytes text{kMaxMemfdBody, nullptr, &message.text};
   raw.text.funcs.encode = &EncodeBytes;
   raw.text.arg = &text;
+  auto layers =
+      From(raw.layers, rknnd_v1_LayerReport_fields, kMaxLayers, message.layers);
+  raw.layers.arg = &layers;
   return EncodeFields(rknnd_v1_PerfDetail_fields, &raw);
 }
 
@@ -223,7 +231,31 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   Bytes text{kMaxMemfdBody, &message.text, nullptr};
   raw.text.funcs.decode = &DecodeBytes;
   raw.text.arg = &text;
+  auto layers =
+      Into(raw.layers, rknnd_v1_LayerReport_fields, kMaxLayers, message.layers);
+  raw.layers.arg = &layers;
   return DecodeFields(body, rknnd_v1_PerfDetail_fields, &raw);
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(const DumpReply& message) {
+  rknnd_v1_DumpReply raw = rknnd_v1_DumpReply_init_zero;
+  auto tensors = From(raw.tensors, rknnd_v1_DumpedTensor_fields, kMaxLayers,
+                      message.tensors);
+  raw.tensors.arg = &tensors;
+  raw.size = message.size;
+  return EncodeFields(rknnd_v1_DumpReply_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   DumpReply& message) {
+  rknnd_v1_DumpReply raw = rknnd_v1_DumpReply_init_zero;
+  auto tensors = Into(raw.tensors, rknnd_v1_DumpedTensor_fields, kMaxLayers,
+                      message.tensors);
+  raw.tensors.arg = &tensors;
+  auto done = DecodeFields(body, rknnd_v1_DumpReply_fields, &raw);
+  if (!done.ok()) return done;
+  message.size = raw.size;
+  return {};
 }
 
 base::Expected<std::vector<std::byte>> EncodeMessage(
@@ -249,6 +281,10 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
   raw.weight_size = message.weight_size;
   raw.internal_size = message.internal_size;
   SetText(raw.custom_string, message.custom_string);
+  auto shapes = From(raw.shapes, rknnd_v1_InputShape_fields, kMaxListedShapes,
+                     message.shapes);
+  raw.shapes.arg = &shapes;
+  raw.batch = message.batch;
   return EncodeFields(rknnd_v1_ContextInfo_fields, &raw);
 }
 
@@ -272,11 +308,36 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   raw.native_outputs.arg = &native_outputs;
   raw.native_nhwc_inputs.arg = &nhwc_inputs;
   raw.native_nhwc_outputs.arg = &nhwc_outputs;
+  auto shapes = Into(raw.shapes, rknnd_v1_InputShape_fields, kMaxListedShapes,
+                     message.shapes);
+  raw.shapes.arg = &shapes;
   auto done = DecodeFields(body, rknnd_v1_ContextInfo_fields, &raw);
   if (!done.ok()) return done;
   message.weight_size = raw.weight_size;
   message.internal_size = raw.internal_size;
   message.custom_string = TextOf(raw.custom_string);
+  message.batch = raw.batch == 0 ? 1 : raw.batch;
+  return {};
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(const SetShapes& message) {
+  rknnd_v1_SetShapes raw = rknnd_v1_SetShapes_init_zero;
+  raw.context = message.context;
+  auto shapes =
+      From(raw.shapes, rknnd_v1_InputShape_fields, kMaxTensors, message.shapes);
+  raw.shapes.arg = &shapes;
+  return EncodeFields(rknnd_v1_SetShapes_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   SetShapes& message) {
+  rknnd_v1_SetShapes raw = rknnd_v1_SetShapes_init_zero;
+  auto shapes =
+      Into(raw.shapes, rknnd_v1_InputShape_fields, kMaxTensors, message.shapes);
+  raw.shapes.arg = &shapes;
+  auto done = DecodeFields(body, rknnd_v1_SetShapes_fields, &raw);
+  if (!done.ok()) return done;
+  message.context = raw.context;
   return {};
 }
 
@@ -319,6 +380,7 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.sram_free = message.sram_free;
   raw.unshared_total = message.unshared_total;
   raw.uptime_ns = message.uptime_ns;
+  raw.faults = message.faults;
   auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
                        kMaxReportEntries, message.sessions);
   auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
@@ -375,6 +437,7 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   message.sram_free = raw.sram_free;
   message.unshared_total = raw.unshared_total;
   message.uptime_ns = raw.uptime_ns;
+  message.faults = raw.faults;
   return {};
 }
 
@@ -394,6 +457,23 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                        kMaxReportEntries, message.sessions);
   raw.sessions.arg = &sessions;
   return DecodeFields(body, rknnd_v1_DrainReply_fields, &raw);
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(const FaultList& message) {
+  rknnd_v1_FaultList raw = rknnd_v1_FaultList_init_zero;
+  auto faults = From(raw.faults, rknnd_v1_FaultReport_fields, kMaxReportEntries,
+                     message.faults);
+  raw.faults.arg = &faults;
+  return EncodeFields(rknnd_v1_FaultList_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   FaultList& message) {
+  rknnd_v1_FaultList raw = rknnd_v1_FaultList_init_zero;
+  auto faults = Into(raw.faults, rknnd_v1_FaultReport_fields, kMaxReportEntries,
+                     message.faults);
+  raw.faults.arg = &faults;
+  return DecodeFields(body, rknnd_v1_FaultList_fields, &raw);
 }
 
 }  // namespace
@@ -423,6 +503,7 @@ RKNND_MESSAGE(UploadModel);
 RKNND_MESSAGE(ContextInfo);
 RKNND_MESSAGE(DestroyContext);
 RKNND_MESSAGE(SetCoreMask);
+RKNND_MESSAGE(SetShapes);
 RKNND_MESSAGE(AllocateBuffer);
 RKNND_MESSAGE(ImportBuffer);
 RKNND_MESSAGE(Buffer);
@@ -432,9 +513,16 @@ RKNND_MESSAGE(MemorySizeRequest);
 RKNND_MESSAGE(MemorySize);
 RKNND_MESSAGE(PerfDetailRequest);
 RKNND_MESSAGE(PerfDetail);
+RKNND_MESSAGE(DumpRequest);
+RKNND_MESSAGE(DumpReply);
 RKNND_MESSAGE(ReportRequest);
 RKNND_MESSAGE(Report);
 RKNND_MESSAGE(DrainReply);
+RKNND_MESSAGE(SyncBuffer);
+RKNND_MESSAGE(Fault);
+RKNND_MESSAGE(FaultReport);
+RKNND_MESSAGE(ClearFault);
+RKNND_MESSAGE(FaultList);
 RKNND_MESSAGE(LogEvent);
 #undef RKNND_MESSAGE
 

@@ -25,10 +25,15 @@ namespace rknnd::wire {
 // Inputs or outputs of one model. An empty entry costs two bytes on the wire
 // and some 400 in memory, so the body's size alone is no bound.
 inline constexpr size_t kMaxTensors = 1024;
+// Shapes of all inputs of all rows that a model lists.
+inline constexpr size_t kMaxListedShapes = size_t{1} << 15;
 // Lines of one report: 16 sessions at their limit of buffers.
 inline constexpr size_t kMaxReportEntries = size_t{1} << 18;
 // Text of MODEL.yml. Real ones have some hundred bytes.
 inline constexpr size_t kMaxModelOptions = size_t{1} << 20;
+// Layers of one model, and tensors of a dump: more than a network has, and at
+// some 3 KiB each in memory no more than a client can bear.
+inline constexpr size_t kMaxLayers = size_t{1} << 14;
 
 using Hello = rknnd_v1_Hello;
 using Welcome = rknnd_v1_Welcome;
@@ -45,7 +50,11 @@ using Bind = rknnd_v1_Bind;
 using MemorySizeRequest = rknnd_v1_MemorySizeRequest;
 using MemorySize = rknnd_v1_MemorySize;
 using PerfDetailRequest = rknnd_v1_PerfDetailRequest;
+using LayerReport = rknnd_v1_LayerReport;
+using DumpRequest = rknnd_v1_DumpRequest;
+using DumpedTensor = rknnd_v1_DumpedTensor;
 using TensorAttr = rknnd_v1_TensorAttr;
+using InputShape = rknnd_v1_InputShape;
 using MemoryKinds = rknnd_v1_MemoryKinds;
 using SessionReport = rknnd_v1_SessionReport;
 using ModelReport = rknnd_v1_ModelReport;
@@ -53,6 +62,10 @@ using CopiedBytes = rknnd_v1_CopiedBytes;
 using ContextReport = rknnd_v1_ContextReport;
 using CoreReport = rknnd_v1_CoreReport;
 using BufferReport = rknnd_v1_BufferReport;
+using SyncBuffer = rknnd_v1_SyncBuffer;
+using Fault = rknnd_v1_Fault;
+using FaultReport = rknnd_v1_FaultReport;
+using ClearFault = rknnd_v1_ClearFault;
 using LogEvent = rknnd_v1_LogEvent;
 
 struct UploadModel {
@@ -68,10 +81,23 @@ struct ContextInfo {
   uint64_t weight_size = 0;
   uint64_t internal_size = 0;
   std::string custom_string;
+  std::vector<InputShape> shapes;
+  uint32_t batch = 1;
+};
+
+struct SetShapes {
+  uint32_t context = 0;
+  std::vector<InputShape> shapes;
 };
 
 struct PerfDetail {
   std::string text;
+  std::vector<LayerReport> layers;
+};
+
+struct DumpReply {
+  std::vector<DumpedTensor> tensors;
+  uint64_t size = 0;
 };
 
 // `kind` as it came: may be no rknnd_v1_ReportKind at all.
@@ -95,10 +121,15 @@ struct Report {
   uint64_t unshared_total = 0;
   uint64_t uptime_ns = 0;
   std::vector<CoreReport> core_reports;
+  uint32_t faults = 0;
 };
 
 struct DrainReply {
   std::vector<SessionReport> sessions;
+};
+
+struct FaultList {
+  std::vector<FaultReport> faults;
 };
 
 // The bytes of one message. kOutOfRange when a list is above its bound; a

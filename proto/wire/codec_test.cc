@@ -77,6 +77,30 @@ TEST(CodecTest, ContextInfoKeepsItsSixListsApart) {
   EXPECT_EQ(decoded.custom_string, "labels");
 }
 
+TEST(CodecTest, FaultKeepsWhatIsNotSaidApartFromZero) {
+  FaultReport report{};
+  report.id = 3;
+  report.has_fault = true;
+  SetText(report.fault.kind, "wrong-status");
+  report.fault.has_status = true;
+  report.fault.every = 2;
+  report.fault.factor = 1.5;
+  FaultList list;
+  list.faults = {report, {}};
+
+  const FaultList decoded = RoundTrip(list);
+
+  ASSERT_EQ(decoded.faults.size(), 2U);
+  const Fault& fault = decoded.faults[0].fault;
+  EXPECT_EQ(decoded.faults[0].id, 3U);
+  EXPECT_STREQ(fault.kind, "wrong-status");
+  EXPECT_TRUE(fault.has_status);
+  EXPECT_EQ(fault.status, 0U);
+  EXPECT_FALSE(fault.has_core);
+  EXPECT_EQ(fault.every, 2U);
+  EXPECT_EQ(fault.factor, 1.5);
+}
+
 TEST(CodecTest, UploadModelKeepsHashNameAndOptions) {
   UploadModel upload;
   upload.model.fill(0xAB);
@@ -135,6 +159,39 @@ TEST(CodecTest, PerfDetailMayBeLong) {
   EXPECT_EQ(RoundTrip(detail).text.size(), 100'000U);
 }
 
+TEST(CodecTest, PerfDetailHasARowPerLayer) {
+  PerfDetail detail;
+  detail.layers.resize(2);
+  SetText(detail.layers[1].type, "ConvRelu");
+  detail.layers[1].mac_usage_count = 3;
+  detail.layers[1].mac_usage[2] = 12.5F;
+  const PerfDetail decoded = RoundTrip(detail);
+  ASSERT_EQ(decoded.layers.size(), 2U);
+  EXPECT_STREQ(decoded.layers[1].type, "ConvRelu");
+  ASSERT_EQ(decoded.layers[1].mac_usage_count, 3U);
+  EXPECT_EQ(decoded.layers[1].mac_usage[2], 12.5F);
+}
+
+TEST(CodecTest, PerfDetailOfTooManyLayersIsRefused) {
+  PerfDetail detail;
+  detail.layers.resize(kMaxLayers + 1);
+  EXPECT_FALSE(Encode(detail).ok());
+}
+
+TEST(CodecTest, DumpReplyListsTensors) {
+  DumpReply reply;
+  reply.size = 24;
+  reply.tensors.resize(1);
+  SetText(reply.tensors[0].name, "features");
+  reply.tensors[0].dims_count = 2;
+  reply.tensors[0].dims[1] = uint64_t{1} << 40;
+  const DumpReply decoded = RoundTrip(reply);
+  EXPECT_EQ(decoded.size, 24U);
+  ASSERT_EQ(decoded.tensors.size(), 1U);
+  EXPECT_STREQ(decoded.tensors[0].name, "features");
+  EXPECT_EQ(decoded.tensors[0].dims[1], uint64_t{1} << 40);
+}
+
 TEST(CodecTest, DrainReplyListsSessions) {
   DrainReply reply;
   reply.sessions.resize(2);
@@ -179,6 +236,44 @@ TEST(CodecTest, ListAboveItsBoundIsRefused) {
   ASSERT_FALSE(decoded.ok());
   EXPECT_EQ(decoded.error().code, base::Code::kInvalidArgument);
   EXPECT_THAT(decoded.error().message, HasSubstr("too long"));
+}
+
+TEST(CodecTest, ShapesOfInputsSurviveTheTrip) {
+  InputShape shape{};
+  shape.dims_count = 2;
+  shape.dims[0] = 1;
+  shape.dims[1] = 224;
+  shape.layout = 3;
+  ContextInfo info;
+  info.shapes = {shape, shape};
+  info.shapes[1].dims[1] = 112;
+  info.batch = 4;
+
+  const ContextInfo listed = RoundTrip(info);
+  const SetShapes asked = RoundTrip(SetShapes{7, {shape}});
+
+  ASSERT_EQ(listed.shapes.size(), 2U);
+  EXPECT_EQ(listed.shapes[1].dims_count, 2U);
+  EXPECT_EQ(listed.shapes[1].dims[1], 112U);
+  EXPECT_EQ(listed.shapes[0].layout, 3U);
+  EXPECT_EQ(listed.batch, 4U);
+  EXPECT_EQ(asked.context, 7U);
+  ASSERT_EQ(asked.shapes.size(), 1U);
+  EXPECT_EQ(asked.shapes[0].dims[1], 224U);
+}
+
+TEST(CodecTest, AModelOfADaemonThatKnowsNoBatchHasNone) {
+  ContextInfo info;
+  info.batch = 0;
+
+  EXPECT_EQ(RoundTrip(info).batch, 1U);
+}
+
+TEST(CodecTest, MoreShapesThanThereAreInputsAreNotTaken) {
+  SetShapes shapes;
+  shapes.shapes.resize(kMaxTensors + 1);
+
+  EXPECT_FALSE(Encode(shapes).ok());
 }
 
 TEST(CodecTest, ListAboveItsBoundIsNotEncoded) {
@@ -246,7 +341,11 @@ TEST(CodecTest, GarbageIsRefusedOrDecodedButNeverMore) {
     refused += Decode<UploadModel>(body).ok() ? 0 : 1;
     refused += Decode<ContextInfo>(body).ok() ? 0 : 1;
     refused += Decode<Bind>(body).ok() ? 0 : 1;
+    refused += Decode<SetShapes>(body).ok() ? 0 : 1;
     refused += Decode<Report>(body).ok() ? 0 : 1;
+    refused += Decode<Fault>(body).ok() ? 0 : 1;
+    refused += Decode<FaultList>(body).ok() ? 0 : 1;
+    refused += Decode<SyncBuffer>(body).ok() ? 0 : 1;
     refused += Decode<ReportRequest>(body).ok() ? 0 : 1;
     refused += Decode<PerfDetail>(body).ok() ? 0 : 1;
     refused += Decode<LogEvent>(body).ok() ? 0 : 1;

@@ -12,8 +12,13 @@ namespace rknnd::wire {
 // The client reads kLogEvent frames that it did not ask for.
 inline constexpr uint64_t kFeatureLogEvents = uint64_t{1} << 0;
 
+// The daemon wants to be told of rknn_mem_sync (kSyncBuffer), where the kernel
+// has no call for that memory.
+inline constexpr uint64_t kFeatureMemorySync = uint64_t{1} << 1;
+
 // All that this build knows.
-inline constexpr uint64_t kKnownFeatures = kFeatureLogEvents;
+inline constexpr uint64_t kKnownFeatures =
+    kFeatureLogEvents | kFeatureMemorySync;
 
 }  // namespace rknnd::wire
 

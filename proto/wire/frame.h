@@ -40,8 +40,14 @@ enum class Verb : uint16_t {
   kMemorySize = 10,
   kPerfDetail = 11,
   kReport = 12,
+  kSetShapes = 13,
+  kDump = 20,
+  kSyncBuffer = 21,
   // Verbs from 100 change things for others: admin.sock only.
   kDrain = 100,
+  kSetFault = 101,
+  kListFaults = 102,
+  kClearFault = 103,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
 };

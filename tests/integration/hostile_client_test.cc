@@ -208,6 +208,8 @@ TEST_F(HostileClientTest, NumbersOfAnotherSessionMeanNothing) {
   mask.context = context;
   EXPECT_THAT(enemy_->Ask(wire::Verb::kSetCoreMask, mask),
               IsRefused(Code::kNotFound, kNotHere));
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetShapes, wire::SetShapes{context, {}}),
+              IsRefused(Code::kNotFound, kNotHere));
   wire::MemorySizeRequest memory{};
   memory.context = context;
   EXPECT_THAT(enemy_->Ask(wire::Verb::kMemorySize, memory),
@@ -283,6 +285,26 @@ TEST_F(HostileClientTest, HugeSizesAndOffsetsAreRefused) {
   strides.index = std::numeric_limits<uint32_t>::max();
   EXPECT_THAT(enemy_->Ask(wire::Verb::kBind, strides),
               IsRefused(Code::kInvalidArgument, "does not exist"));
+}
+
+TEST_F(HostileClientTest, ShapesThatAreNoneAreRefused) {
+  enemy_->SayHello();
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  wire::InputShape shape{};
+  shape.dims_count = 16;
+  std::fill(std::begin(shape.dims), std::end(shape.dims),
+            std::numeric_limits<uint32_t>::max());
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetShapes, wire::SetShapes{7, {shape}}),
+              IsRefused(Code::kInvalidArgument, "has one fixed shape"));
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetShapes, wire::SetShapes{7, {}}),
+              IsRefused(Code::kInvalidArgument, "0 shapes given"));
+  const std::vector<wire::InputShape> many(wire::kMaxTensors, shape);
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetShapes, wire::SetShapes{7, many}),
+              IsRefused(Code::kInvalidArgument, "1024 shapes given"));
+  shape.layout = std::numeric_limits<uint32_t>::max();
+  EXPECT_THAT(enemy_->Ask(wire::Verb::kSetShapes, wire::SetShapes{7, {shape}}),
+              IsRefused(Code::kInvalidArgument, "is no tensor layout"));
+  EXPECT_TRUE(NeighbourIsWell());
 }
 
 TEST_F(HostileClientTest, ModelThatIsNotWhatItsHashSaysIsRefused) {

@@ -24,6 +24,11 @@ TEST_F(SharingTest, TwoProcessesHoldTheWeightsOnce) {
   const auto first = StartClient();
   const auto second = StartClient();
   ASSERT_TRUE(Done(first->Do("init a " + model.path)));
+  // The loader may hold the file's bytes for a moment longer.
+  ASSERT_TRUE(Eventually([&] {
+    return AskRknnctl(folder(), daemon().target(), {"mem"})["kinds"]["other"] ==
+           0;
+  }));
   const auto alone = AskRknnctl(folder(), daemon().target(), {"mem"});
   // By its bytes: the same model, whatever its name.
   ASSERT_TRUE(Done(second->Do("init_bytes a " + model.path)));
@@ -32,6 +37,10 @@ TEST_F(SharingTest, TwoProcessesHoldTheWeightsOnce) {
   ASSERT_THAT(models, SizeIs(1));
   EXPECT_EQ(models[0]["contexts"], 2);
   EXPECT_EQ(models[0]["loads"], 2);
+  ASSERT_TRUE(Eventually([&] {
+    return AskRknnctl(folder(), daemon().target(), {"mem"})["kinds"]["other"] ==
+           0;
+  }));
   const auto shared = AskRknnctl(folder(), daemon().target(), {"mem"});
   EXPECT_EQ(shared["kinds"]["weight"], models[0]["weight"]);
   EXPECT_EQ(shared["kinds"], alone["kinds"]);

@@ -14,11 +14,13 @@ set(rules
   "base/status:           base"
   "proto:                 base/posix proto rknnd/v1"
   "driver:                base driver"
+  "driver/rknn_file:      base/posix driver/rknn_file"
   "daemon/core:           base driver daemon/core"
   "daemon/transport:      base proto rknnd/v1 driver daemon/core daemon/transport"
   "daemon:                base proto rknnd/v1 driver daemon"
   "client:                base/posix proto rknnd/v1 client api"
   "client/include:        api"
+  "client/ctl:            base/posix proto rknnd/v1 client driver/rknn_file api"
   "client/local:          base proto rknnd/v1 driver daemon client api"
   "client/remote:         base/posix proto rknnd/v1 client api"
   "tests:                 base proto rknnd/v1 driver client tests api"
@@ -28,7 +30,7 @@ set(rules
 # Folder (as a regular expression on the path) and the includes it must not have,
 # of any origin, with the reason.
 set(bans
-  "^(base/posix|proto|client/(include|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base/posix|driver/rknn_file|proto|client/(include|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
   "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
   "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
   "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")
@@ -55,7 +57,7 @@ function(allowed_for path result)
   set(length 0)
   set(${result} NOTFOUND PARENT_SCOPE)
   foreach(rule IN LISTS rules)
-    string(REGEX MATCH "^([a-z/]+): +(.*)$" unused "${rule}")
+    string(REGEX MATCH "^([a-z_/]+): +(.*)$" unused "${rule}")
     set(folder "${CMAKE_MATCH_1}")
     set(allowed "${CMAKE_MATCH_2}")
     string(LENGTH "${folder}" size)

@@ -35,6 +35,8 @@ expect(pass daemon/transport/a.cc "#include \"daemon/core/a.h\"\n#include \"rknn
 expect(pass client/local/a.cc "#include \"daemon/core/a.h\"\n#include \"absl/status/status.h\"\n")
 expect(pass client/rknnrt/a.cc "#include \"rknn_api.h\"\n#include \"proto/wire/ring.h\"\n")
 
+expect(pass client/ctl/a.cc "#include \"driver/rknn_file/rknn_file.h\"\n")
+
 # Arrows the other way, and those past a neighbour.
 expect("may include only base/posix" base/posix/a.h "#include \"base/status/status.h\"\n")
 expect("may include only base, driver" driver/a.cc "#include \"daemon/core/a.h\"\n")
@@ -52,6 +54,7 @@ expect("write includes from the root" daemon/core/a.cc "#include \"rknn_api.h\"\
 expect("abseil stays" base/posix/a.h "#include \"absl/status/status.h\"\n")
 expect("abseil stays" proto/wire/a.h "#include <absl/types/span.h>\n")
 expect("abseil stays" client/ctl/a.cc "#include \"absl/strings/str_cat.h\"\n")
+expect("abseil stays" driver/rknn_file/a.cc "#include \"absl/strings/str_cat.h\"\n")
 expect("has no sockets" daemon/core/a.cc "#include <sys/socket.h>\n")
 expect("has no sockets" daemon/core/a.cc "#include \"base/posix/socket.h\"\n")
 expect("gRPC stay" daemon/core/a.cc "#include <grpcpp/grpcpp.h>\n")

@@ -97,9 +97,7 @@ std::byte* DataOf(driver::Memory* memory) {
 }  // namespace
 
 FakeDevice::FakeDevice(uint32_t cores, const base::Clock* clock)
-    : clock_(clock),
-      state_(std::make_shared<FakeDeviceState>()),
-      busy_(cores, false) {
+    : clock_(clock), state_(std::make_shared<FakeDeviceState>()) {
   info_.kind = "fake";
   info_.soc = "rk3588";
   info_.cores = cores;
@@ -117,6 +115,7 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
   uint64_t outputs = 1;
   uint64_t size = 16;
   uint64_t layers = 2;
+  std::vector<uint64_t> rows;
   driver::ModelInfo info;
   driver::ProgramInfo program;
   std::istringstream words(
@@ -132,25 +131,42 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
       return absl::InvalidArgumentError(absl::StrCat(
           "operator '", value, "' of model '", name, "' is unknown"));
     }
+    if (key == "described") {
+      info.runnable = absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' is compiled for ", value));
+    }
     if (key == "inputs") inputs = number;
     if (key == "outputs") outputs = number;
     if (key == "bytes") size = number;
+    if (key == "row") rows.push_back(number);
     if (key == "layers") layers = number;
     if (key == "weight") info.weight_size = number;
     if (key == "internal") program.internal_size = number;
+    if (key == "sram") program.sram.used = number;
+    if (key == "batch") program.batch = static_cast<uint32_t>(number);
     if (key == "name") info.name = value;
   }
-  for (uint64_t i = 0; i < inputs; ++i) {
-    program.inputs.push_back(MakeTensor(absl::StrCat("in", i), size));
-  }
-  for (uint64_t i = 0; i < outputs; ++i) {
-    program.outputs.push_back(MakeTensor(absl::StrCat("out", i), size));
-  }
   for (uint64_t i = 0; i < layers; ++i) {
-    program.layers.push_back(
-        {absl::StrCat("node", i), "Conv", "(1,3,8,8)", "(1,4,8,8)"});
+    driver::LayerInfo& layer = program.layers.emplace_back();
+    layer.name = absl::StrCat("node", i);
+    layer.type = "Conv";
+    layer.input_shape = "(1,3,8,8)";
+    layer.output_shape = "(1,4,8,8)";
   }
-  info.programs.push_back(std::move(program));
+  rows.insert(rows.begin(), size);
+  for (const uint64_t pixels : rows) {
+    driver::ProgramInfo& row = info.programs.emplace_back(program);
+    row.internal_size = program.internal_size * pixels / size;
+    for (uint64_t i = 0; i < inputs; ++i) {
+      row.inputs.push_back(MakeTensor(absl::StrCat("in", i), pixels));
+    }
+    for (uint64_t i = 0; i < outputs; ++i) {
+      row.outputs.push_back(MakeTensor(absl::StrCat("out", i), pixels));
+    }
+    if (pixels > rows[info.largest]) {
+      info.largest = static_cast<uint32_t>(info.programs.size() - 1);
+    }
+  }
   return std::make_unique<FakeModel>(state_, std::move(info));
 }
 
@@ -171,11 +187,14 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> FakeDevice::Attach(
 void FakeDevice::Submit(const driver::JobRequest& job) {
   {
     base::MutexLock lock(mutex_);
-    if (busy_[job.core]) ++violations_;
-    busy_[job.core] = true;
+    if ((busy_ & job.core_mask) != 0 || (job.core_mask >> job.core & 1) == 0) {
+      ++violations_;
+    }
+    busy_ |= job.core_mask;
     if (runs_.size() < kRuns) {
-      runs_.push_back({job.core, job.model,
-                       job.internal == nullptr ? 0 : job.internal->size()});
+      runs_.push_back({job.core, job.core_mask, job.model,
+                       job.internal == nullptr ? 0 : job.internal->size(),
+                       job.gang_internal.size(), job.submitted});
     }
     if (hold_) {
       held_.push_back(job);
@@ -197,6 +216,9 @@ void FakeDevice::Execute(const driver::JobRequest& job) {
     } else {
       // Left behind, for Clear to find.
       std::memset(DataOf(job.internal), 0x5a, program.internal_size);
+      for (driver::Memory* memory : job.gang_internal) {
+        std::memset(DataOf(memory), 0x5a, program.internal_size);
+      }
     }
   }
   for (size_t i = 0; i < job.outputs.size() && !job.inputs.empty(); ++i) {
@@ -211,8 +233,19 @@ void FakeDevice::Execute(const driver::JobRequest& job) {
   }
   {
     base::MutexLock lock(mutex_);
-    busy_[job.core] = false;
+    busy_ &= ~job.core_mask;
     result.status = status_;
+  }
+  for (uint32_t i = 0; job.layer_sink != nullptr && i < program.layers.size();
+       ++i) {
+    const float value = static_cast<float>(i);
+    const int64_t shape[] = {1};
+    driver::LayerTensor tensor;
+    tensor.layer = i;
+    tensor.name = program.layers[i].name;
+    tensor.shape = shape;
+    tensor.bytes = std::as_bytes(std::span(&value, 1));
+    result.status.Update(job.layer_sink->OnLayer(tensor));
   }
   job.listener->OnJobDone(result);
 }

@@ -20,10 +20,11 @@ namespace rknnd::core::testing {
 struct FakeDeviceState;
 
 // A model is text like "inputs=2 outputs=1 bytes=64 weight=1000 internal=4096
-// layers=3 name=x"; each is optional. "refuse=..." does not load. A tensor is
-// one row of `bytes` UINT8 pixels; a job writes its first input plus 1 into its
-// outputs.
-// Thread: any.
+// layers=3 name=x"; each is optional. "refuse=..." does not load,
+// "described=SOC" loads and cannot run. A tensor is one row of `bytes` UINT8
+// pixels; a job writes its first input plus 1 into its outputs. Layer i of a
+// dump is the number i. Each "row=32" is a further shape row of so many bytes,
+// and with as many times the internal memory. Thread: any.
 class FakeDevice final : public driver::Device {
  public:
   FakeDevice(uint32_t cores, const base::Clock* clock);
@@ -52,9 +53,11 @@ class FakeDevice final : public driver::Device {
   void set_attach_limit(uint64_t bytes) { attach_limit_ = bytes; }
 
   struct Run {
-    uint32_t core = 0;
+    uint32_t core = 0, core_mask = 0;
     const driver::Model* model = nullptr;
     uint64_t internal_size = 0;
+    size_t gang_internal = 0;  // memories for further cores
+    base::Nanoseconds submitted = 0;
   };
   [[nodiscard]] std::vector<Run> runs() const;
   [[nodiscard]] uint32_t loads() const { return loads_; }
@@ -81,7 +84,7 @@ class FakeDevice final : public driver::Device {
   absl::Status status_ RKNND_GUARDED_BY(mutex_);
   std::deque<driver::JobRequest> held_ RKNND_GUARDED_BY(mutex_);
   std::vector<Run> runs_ RKNND_GUARDED_BY(mutex_);
-  std::vector<bool> busy_ RKNND_GUARDED_BY(mutex_);
+  uint32_t busy_ RKNND_GUARDED_BY(mutex_) = 0;  // cores, as bits
 };
 
 }  // namespace rknnd::core::testing

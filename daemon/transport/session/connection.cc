@@ -231,7 +231,10 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   RKNND_ASSIGN_OR_RETURN(
       base::UniqueFd doorbell_fd,
       base::ToStatusOr(base::Duplicate(ring->doorbell_fd())));
-  const uint64_t features = hello.features & wire::kKnownFeatures;
+  uint64_t features = hello.features & wire::kKnownFeatures;
+  if (!environment_.service->wants_syncs()) {
+    features &= ~wire::kFeatureMemorySync;
+  }
   std::shared_ptr<ClientLog> log;
   if ((features & wire::kFeatureLogEvents) != 0) {
     log = std::make_shared<ClientLog>(environment_.loop, weak_from_this(),
@@ -259,6 +262,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   message.max_memory = environment_.limits.memory;
   wire::SetText(message.soc, device.soc);
   message.cores = device.cores;
+  message.limits = device.limits;
   wire::SetText(message.api_version, device.runtime);
   wire::SetText(message.driver_version, device.driver);
   message.keeps_models = service.keeps_models();

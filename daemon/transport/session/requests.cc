@@ -11,6 +11,7 @@
 #include "base/status/status.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/translate.h"
+#include "daemon/transport/session/translate_profile.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::transport {
@@ -79,6 +80,8 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       return reply(With<wire::SetCoreMask>(request, [&](const auto& m) {
         return Done(session_->SetCoreMask(m.context, m.core_mask));
       }));
+    case wire::Verb::kSetShapes:
+      return reply(SetShapes(request));
     case wire::Verb::kBind:
       return reply(With<wire::Bind>(request, [&](const auto& m) {
         const auto bind = ToBindRequest(m);
@@ -97,10 +100,20 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       return reply(MemorySize(request));
     case wire::Verb::kPerfDetail:
       return reply(PerfDetail(request));
+    case wire::Verb::kDump:
+      return reply(Dump(request));
     case wire::Verb::kReport:
       return reply(Report(request));
+    case wire::Verb::kSyncBuffer:
+      return reply(SyncBuffer(request));
     case wire::Verb::kDrain:
       return Drain(reply);
+    case wire::Verb::kSetFault:
+      return reply(SetFault(request));
+    case wire::Verb::kListFaults:
+      return reply(ListFaults());
+    case wire::Verb::kClearFault:
+      return reply(ClearFault(request));
     case wire::Verb::kLogEvent:
       break;
   }
@@ -154,6 +167,16 @@ void Requests::UploadModel(wire::Frame request, const ReplyCallback& reply) {
   });
 }
 
+Reply Requests::SetShapes(const wire::Frame& request) {
+  const auto message = Decoded<wire::SetShapes>(request);
+  if (!message.ok()) return Failure(message.status());
+  const auto shapes = ToInputShapes(*message);
+  if (!shapes.ok()) return Failure(shapes.status());
+  const auto chosen = session_->SetShapes(message->context, *shapes);
+  if (!chosen.ok()) return Failure(chosen.status());
+  return Answer(ToContextInfo(*chosen));
+}
+
 Reply Requests::AllocateBuffer(const wire::Frame& request) {
   const auto message = Decoded<wire::AllocateBuffer>(request);
   if (!message.ok()) return Failure(message.status());
@@ -202,9 +225,29 @@ Reply Requests::MemorySize(const wire::Frame& request) {
 Reply Requests::PerfDetail(const wire::Frame& request) {
   const auto message = Decoded<wire::PerfDetailRequest>(request);
   if (!message.ok()) return Failure(message.status());
-  auto text = session_->PerfDetail(message->context);
+  auto text = message->kind == rknnd_v1_PerfKind_PERF_MODEL
+                  ? session_->ModelDetail(message->context)
+                  : session_->PerfDetail(message->context);
   if (!text.ok()) return Failure(text.status());
-  return Answer(wire::PerfDetail{*std::move(text)});
+  wire::PerfDetail detail;
+  detail.text = *std::move(text);
+  if (message->with_layers) {
+    const auto layers = session_->PerfLayers(message->context);
+    if (!layers.ok()) return Failure(layers.status());
+    detail.layers = ToLayerReports(*layers);
+  }
+  return Answer(detail);
+}
+
+Reply Requests::Dump(const wire::Frame& request) {
+  const auto message = Decoded<wire::DumpRequest>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (!message->take) return Done(session_->ArmDump(message->context));
+  auto report = session_->TakeDump(message->context);
+  if (!report.ok()) return Failure(report.status());
+  std::vector<base::UniqueFd> fds;
+  fds.push_back(std::move(report->dump.bytes));
+  return Answer(ToDumpReply(*report), std::move(fds));
 }
 
 Reply Requests::Report(const wire::Frame& request) {
@@ -213,6 +256,49 @@ Reply Requests::Report(const wire::Frame& request) {
   const auto report = MakeReport(*service_, message->kind);
   if (!report.ok()) return Failure(report.status());
   return Answer(*report);
+}
+
+Reply Requests::SyncBuffer(const wire::Frame& request) {
+  const auto message = Decoded<wire::SyncBuffer>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (!message->to_device && !message->from_device) {
+    return Failure(absl::InvalidArgumentError(absl::StrCat(
+        "buffer ", message->buffer, " is to be synchronised in no direction")));
+  }
+  const auto side = !message->from_device ? driver::CacheSide::kToDevice
+                    : !message->to_device ? driver::CacheSide::kFromDevice
+                                          : driver::CacheSide::kBoth;
+  return Done(session_->SyncBuffer(message->buffer, side));
+}
+
+Reply Requests::SetFault(const wire::Frame& request) {
+  const auto faults = service_->faults();
+  if (!faults.ok()) return Failure(faults.status());
+  const auto message = Decoded<wire::Fault>(request);
+  if (!message.ok()) return Failure(message.status());
+  const auto fault = ToFault(*message);
+  if (!fault.ok()) return Failure(fault.status());
+  const auto set = (*faults)->Set(*fault);
+  if (!set.ok()) return Failure(set.status());
+  return Answer(ToFaultReport(*set));
+}
+
+Reply Requests::ListFaults() {
+  const auto faults = service_->faults();
+  if (!faults.ok()) return Failure(faults.status());
+  wire::FaultList list;
+  for (const driver::FaultReport& fault : (*faults)->List()) {
+    list.faults.push_back(ToFaultReport(fault));
+  }
+  return Answer(list);
+}
+
+Reply Requests::ClearFault(const wire::Frame& request) {
+  const auto faults = service_->faults();
+  if (!faults.ok()) return Failure(faults.status());
+  const auto message = Decoded<wire::ClearFault>(request);
+  if (!message.ok()) return Failure(message.status());
+  return Done((*faults)->Clear(message->id));
 }
 
 void Requests::Drain(const ReplyCallback& reply) {

@@ -39,12 +39,18 @@ class Requests {
  private:
   void CreateContext(const wire::Frame& request, const ReplyCallback& reply);
   void UploadModel(wire::Frame request, const ReplyCallback& reply);
+  Reply SetShapes(const wire::Frame& request);
   Reply AllocateBuffer(const wire::Frame& request);
   Reply ImportBuffer(wire::Frame request);
   Reply MemorySize(const wire::Frame& request);
   Reply PerfDetail(const wire::Frame& request);
+  Reply Dump(const wire::Frame& request);
   Reply Report(const wire::Frame& request);
+  Reply SyncBuffer(const wire::Frame& request);
   void Drain(const ReplyCallback& reply);
+  Reply SetFault(const wire::Frame& request);
+  Reply ListFaults();
+  Reply ClearFault(const wire::Frame& request);
 
   core::Service* const service_;
   const std::shared_ptr<core::Session> session_;

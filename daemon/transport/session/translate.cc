@@ -70,6 +70,44 @@ std::vector<wire::TensorAttr> ToNativeNhwc(
   return out;
 }
 
+wire::InputShape ToInputShape(const driver::TensorAttr& attr) {
+  wire::InputShape shape{};
+  shape.dims_count =
+      static_cast<pb_size_t>(std::min(attr.dims.size(), std::size(shape.dims)));
+  std::copy_n(attr.dims.begin(), shape.dims_count, shape.dims);
+  shape.layout = static_cast<uint32_t>(attr.layout);
+  return shape;
+}
+
+// Memory for `largest` is to do for `other` too: a row may have a smaller image
+// and a longer text.
+void Cover(const driver::TensorAttr& other, driver::TensorAttr& largest) {
+  largest.size_with_stride =
+      std::max(largest.size_with_stride, other.size_with_stride);
+}
+
+void TakeLarger(const driver::TensorAttr& other, driver::TensorAttr& largest) {
+  const uint64_t bytes =
+      std::max(largest.size_with_stride, other.size_with_stride);
+  if (other.elements > largest.elements) largest = other;
+  largest.size_with_stride = bytes;
+}
+
+// All but what is the model's as a whole.
+wire::ContextInfo ToRowInfo(const driver::ProgramInfo& program) {
+  wire::ContextInfo info;
+  info.inputs = ToTensorAttrs(program.inputs);
+  info.outputs = ToTensorAttrs(program.outputs);
+  info.native_inputs = ToTensorAttrs(program.native_inputs);
+  info.native_outputs = ToTensorAttrs(program.native_outputs);
+  info.native_nhwc_inputs = ToNativeNhwc(program.inputs, program.native_inputs);
+  info.native_nhwc_outputs =
+      ToNativeNhwc(program.outputs, program.native_outputs);
+  info.internal_size = program.internal_size;
+  info.batch = program.batch;
+  return info;
+}
+
 wire::ModelReport ToModelReport(const core::ModelReport& report) {
   wire::ModelReport out{};
   std::memcpy(out.sha256, report.id.data(), report.id.size());
@@ -142,6 +180,7 @@ void FillStatus(const core::StatusReport& status, wire::Report& report) {
   report.memory = ToMemoryKinds(status.memory);
   report.sram_total = status.device.sram_total;
   report.sram_free = status.sram_free;
+  report.faults = status.faults;
   report.uptime_ns = static_cast<uint64_t>(status.uptime);
   report.core_reports = Each(status.cores, &ToCoreReport);
 }
@@ -160,6 +199,8 @@ std::string VerbName(wire::Verb verb) {
       return "DestroyContext";
     case wire::Verb::kSetCoreMask:
       return "SetCoreMask";
+    case wire::Verb::kSetShapes:
+      return "SetShapes";
     case wire::Verb::kBind:
       return "Bind";
     case wire::Verb::kAllocateBuffer:
@@ -174,8 +215,18 @@ std::string VerbName(wire::Verb verb) {
       return "PerfDetail";
     case wire::Verb::kReport:
       return "Report";
+    case wire::Verb::kDump:
+      return "Dump";
+    case wire::Verb::kSyncBuffer:
+      return "SyncBuffer";
     case wire::Verb::kDrain:
       return "Drain";
+    case wire::Verb::kSetFault:
+      return "SetFault";
+    case wire::Verb::kListFaults:
+      return "ListFaults";
+    case wire::Verb::kClearFault:
+      return "ClearFault";
     case wire::Verb::kLogEvent:
       return "LogEvent";
   }
@@ -188,19 +239,63 @@ absl::StatusOr<wire::ContextInfo> ToContextInfo(
     return absl::InternalError(
         absl::StrCat("model '", model.name, "' has no program"));
   }
-  const driver::ProgramInfo& program = model.programs.front();
-  wire::ContextInfo info;
-  info.inputs = ToTensorAttrs(program.inputs);
-  info.outputs = ToTensorAttrs(program.outputs);
-  info.native_inputs = ToTensorAttrs(program.native_inputs);
-  info.native_outputs = ToTensorAttrs(program.native_outputs);
-  info.native_nhwc_inputs = ToNativeNhwc(program.inputs, program.native_inputs);
-  info.native_nhwc_outputs =
-      ToNativeNhwc(program.outputs, program.native_outputs);
+  if (model.programs.size() == 1) {
+    return ToContextInfo(core::ShapeChoice{&model, 0});
+  }
+  // Without layers and tensors: there may be many, and this is the loop.
+  const driver::ProgramInfo& first = model.programs[model.largest];
+  driver::ProgramInfo largest;
+  largest.inputs = first.inputs;
+  largest.outputs = first.outputs;
+  largest.native_inputs = first.native_inputs;
+  largest.native_outputs = first.native_outputs;
+  largest.batch = first.batch;
+  std::vector<wire::InputShape> shapes;
+  for (const driver::ProgramInfo& row : model.programs) {
+    largest.internal_size = std::max(largest.internal_size, row.internal_size);
+    for (size_t i = 0; i < row.inputs.size(); ++i) {
+      shapes.push_back(ToInputShape(row.inputs[i]));
+      Cover(row.inputs[i], largest.inputs[i]);
+      if (i < row.native_inputs.size()) {
+        Cover(row.native_inputs[i], largest.native_inputs[i]);
+      }
+    }
+    for (size_t i = 0; i < row.outputs.size(); ++i) {
+      TakeLarger(row.outputs[i], largest.outputs[i]);
+      if (i < row.native_outputs.size()) {
+        TakeLarger(row.native_outputs[i], largest.native_outputs[i]);
+      }
+    }
+  }
+  wire::ContextInfo info = ToRowInfo(largest);
   info.weight_size = model.weight_size;
-  info.internal_size = program.internal_size;
   info.custom_string = model.custom_string;
+  info.shapes = std::move(shapes);
   return info;
+}
+
+wire::ContextInfo ToContextInfo(const core::ShapeChoice& choice) {
+  wire::ContextInfo info = ToRowInfo(choice.model->programs[choice.row]);
+  info.weight_size = choice.model->weight_size;
+  info.custom_string = choice.model->custom_string;
+  return info;
+}
+
+absl::StatusOr<std::vector<core::InputShape>> ToInputShapes(
+    const wire::SetShapes& message) {
+  std::vector<core::InputShape> shapes;
+  shapes.reserve(message.shapes.size());
+  for (const wire::InputShape& shape : message.shapes) {
+    if (shape.layout >= driver::kTensorLayoutCount) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "layout '", shape.layout, "' of input ", shapes.size(),
+          " of context '", message.context, "' is no tensor layout"));
+    }
+    core::InputShape& added = shapes.emplace_back();
+    added.dims.assign(shape.dims, shape.dims + shape.dims_count);
+    added.layout = static_cast<driver::TensorLayout>(shape.layout);
+  }
+  return shapes;
 }
 
 absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message) {
@@ -278,6 +373,45 @@ absl::StatusOr<wire::Report> MakeReport(const core::Service& service,
       return absl::InvalidArgumentError(
           absl::StrCat("report '", kind, "' is unknown to this daemon"));
   }
+}
+
+absl::StatusOr<driver::Fault> ToFault(const wire::Fault& message) {
+  const auto kind = driver::FaultKindOf(message.kind);
+  if (!kind.ok()) return kind.status();
+  driver::Fault fault;
+  fault.kind = *kind;
+  if (message.has_core) fault.core = message.core;
+  fault.model = message.model;
+  fault.after = message.after;
+  fault.every = message.every;
+  fault.times = message.times;
+  fault.ms = message.ms;
+  fault.factor = message.factor;
+  fault.bytes = message.bytes;
+  if (message.has_status) fault.status = message.status;
+  return fault;
+}
+
+wire::FaultReport ToFaultReport(const driver::FaultReport& report) {
+  const driver::Fault& fault = report.fault;
+  wire::FaultReport out{};
+  out.id = report.id;
+  out.matched = report.matched;
+  out.fired = report.fired;
+  out.has_fault = true;
+  wire::SetText(out.fault.kind, driver::NameOf(fault.kind));
+  out.fault.has_core = fault.core.has_value();
+  out.fault.core = fault.core.value_or(0);
+  wire::SetText(out.fault.model, fault.model);
+  out.fault.after = fault.after;
+  out.fault.every = fault.every;
+  out.fault.times = fault.times;
+  out.fault.ms = fault.ms;
+  out.fault.factor = fault.factor;
+  out.fault.bytes = fault.bytes;
+  out.fault.has_status = fault.status.has_value();
+  out.fault.status = fault.status.value_or(0);
+  return out;
 }
 
 absl::StatusOr<uint32_t> ChooseProtocol(const wire::Hello& hello,

@@ -123,6 +123,11 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
     work += ProductsCost(node, std::move(elements));
   }
   if (work > kMaxWork - work_) return false;
+  if (pool_ != nullptr && work > kSmallWork) {
+    if (size > pool_->bytes || work > pool_->work) return false;
+    pool_->bytes -= size;
+    pool_->work -= work;
+  }
   work_ += work;
   total_ += size;
 

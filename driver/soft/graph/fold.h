@@ -11,10 +11,21 @@
 
 namespace rknnd::soft {
 
-// One for each model: it keeps account of what folding costs.
+// What is left of the bytes and the work of a model whose graph is compiled
+// several times, for different shapes. Four, two times what one may have: each
+// adds its answers to the model, and loads of others wait for all of them.
+struct FoldPool {
+  uint64_t bytes = uint64_t{1} << 30;
+  uint64_t work = uint64_t{384} << 20;
+};
+
+// One for each graph: it keeps account of what folding costs.
 // Thread: the loading thread.
 class Folder {
  public:
+  // `pool`: taken from, or null.
+  explicit Folder(FoldPool* pool = nullptr) : pool_(pool) {}
+
   // Gives the outputs of `node` constants, if all inputs have them and the
   // answer is small enough to keep. False: left for the device to run.
   absl::StatusOr<bool> Fold(Graph& graph, const Node& node, const Operator& op);
@@ -30,6 +41,10 @@ class Folder {
   // networks, dequantised, fit in.
   static constexpr uint64_t kMaxWork = uint64_t{192} << 20;
 
+  // Shapes: nodes are bounded, and these are needed to know the others.
+  static constexpr uint64_t kSmallWork = 4096;
+
+  FoldPool* const pool_;
   uint64_t total_ = 0;
   uint64_t work_ = 0;
 };

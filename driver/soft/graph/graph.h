@@ -109,6 +109,9 @@ struct Node {
   Epilogue epilogue;
   // As the reports name it: type, or "ConvRelu", "ConvAddRelu" after fusion.
   std::string layer_type;
+  // Part of the layer of the node just before it, whose only reader it is; that
+  // one has the name of both.
+  bool joins_layer = false;
 };
 
 // One scale and zero point for a whole 8-bit tensor:
@@ -130,7 +133,10 @@ struct GraphPort {
   // Of an image input, for each channel or empty: the application gives x, the
   // network takes (x - mean) / deviation.
   std::vector<float> mean = {}, deviation = {};
-  bool channels_last = false;  // of `mean`: the last axis, not axis 1
+  // Of an input: the dims the file declares, -1 where it gives no number, and
+  // where that leaves the shape open the words for it.
+  std::optional<Shape> declared = {};
+  std::string open = {};
 };
 
 struct Graph {

@@ -17,6 +17,7 @@ absl::Status TakeQuantization(Graph& graph, const OperatorTable& operators,
   MakeIntegerLayers(graph, operators);
   RemoveDeadNodes(graph);
   RKNND_RETURN_IF_ERROR(InferAndFold(graph, operators, folder));
+  FoldGates(graph, operators);
   FindShuffles(graph);
   QuantizePorts(graph);
   return absl::OkStatus();
@@ -24,11 +25,13 @@ absl::Status TakeQuantization(Graph& graph, const OperatorTable& operators,
 
 }  // namespace
 
-absl::Status RunPasses(Graph& graph, const OperatorTable& operators) {
-  Folder folder;
+absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
+                       FoldPool* pool) {
+  Folder folder(pool);
   // First what needs no shapes: a dead operator need not be a known one.
   RemoveDeadNodes(graph);
   RemoveIdentities(graph);
+  TurnImages(graph);
   RKNND_RETURN_IF_ERROR(InferAndFold(graph, operators, folder, true));
   RemoveIdentities(graph);
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
@@ -37,9 +40,13 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators) {
     RKNND_RETURN_IF_ERROR(TakeQuantization(graph, operators, folder));
   }
   RKNND_RETURN_IF_ERROR(FoldBatchNorm(graph));
+  FoldPad(graph);
+  FindSubgraphs(graph, operators);
   FuseAdd(graph, operators);
   FuseActivations(graph, operators);
   RemoveDeadNodes(graph);
+  NameLayers(graph);
+  JoinLayers(graph);
   return absl::OkStatus();
 }
 

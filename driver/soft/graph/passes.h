@@ -14,8 +14,10 @@
 
 namespace rknnd::soft {
 
-// All of them, in their order.
-absl::Status RunPasses(Graph& graph, const OperatorTable& operators);
+// All of them, in their order. `pool` for a network that is compiled several
+// times.
+absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
+                       FoldPool* pool = nullptr);
 
 // Nodes none of whose outputs is read go.
 void RemoveDeadNodes(Graph& graph);
@@ -23,6 +25,10 @@ void RemoveDeadNodes(Graph& graph);
 // Identity, Dropout at inference, and casts to the type a value has already:
 // readers take the input. Casts need inference to have run.
 void RemoveIdentities(Graph& graph);
+
+// The image inputs of networks written for NHWC become NCHW, and their own
+// Transpose goes. Needs the shapes of inputs only.
+void TurnImages(Graph& graph);
 
 // Gives every value its type and shape by the operators' rules, and replaces
 // nodes whose answer is known now by constants. UNIMPLEMENTED for a standard
@@ -49,11 +55,26 @@ void FindShuffles(Graph& graph);
 // Conv followed by BatchNormalization: scale and shift go into the weights.
 absl::Status FoldBatchNorm(Graph& graph);
 
+// Pad with zeros before a Conv: the Conv pads.
+void FoldPad(Graph& graph);
+
+// What the NPU has one operator for: LayerNorm, GLU.
+void FindSubgraphs(Graph& graph, const OperatorTable& operators);
+
+// x * f(x) of 8-bit numbers, f a table: a table.
+void FoldGates(Graph& graph, const OperatorTable& operators);
+
 // Conv followed by Add of a tensor of the same shape: one node.
 void FuseAdd(Graph& graph, const OperatorTable& operators);
 
 // Whatever takes an activation followed by one: one node. x * sigmoid(x) too.
 void FuseActivations(Graph& graph, const OperatorTable& operators);
+
+// The last two. What the NPU does on the way out of a convolution or product
+// becomes part of its layer: nodes in a row (Node::joins_layer) from then on.
+void JoinLayers(Graph& graph);
+// Layers named as the vendor names them: an 8-bit Conv is a Conv.
+void NameLayers(Graph& graph);
 
 }  // namespace rknnd::soft
 

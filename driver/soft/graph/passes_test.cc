@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "driver/soft/graph/fold.h"
 #include "driver/soft/graph/uses.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -30,7 +31,9 @@ Graph AfterPasses(const OnnxBuilder& builder) {
 
 std::vector<std::string> LayerTypes(const Graph& graph) {
   std::vector<std::string> types;
-  for (const Node& node : graph.nodes) types.push_back(node.layer_type);
+  for (const Node& node : graph.nodes) {
+    if (!node.joins_layer) types.push_back(node.layer_type);
+  }
   return types;
 }
 
@@ -150,6 +153,29 @@ TEST(PassesTest, FoldingEndsBeforeItKeepsTheLoaderBusy) {
   EXPECT_THAT(left, ::testing::Contains("ReduceSum"));
 }
 
+// One shape after the other, as SoftModel compiles them.
+TEST(PassesTest, ANetworkOfManyShapesFoldsNoMoreThanItsPool) {
+  OnnxBuilder builder;
+  builder.Input("x", {8192})
+      .Floats("one", {1}, {1})
+      .Int64s("shape", {1}, {8192})
+      .Node("Expand", {"one", "shape"}, {"ones"}, "expand")
+      .Node("Shape", {"x"}, {"s"})
+      .Node("Reshape", {"ones", "s"}, {"r"}, "reshape")
+      .Node("Add", {"x", "r"}, {"y"}, "add")
+      .Output("y", {8192});
+  FoldPool pool{.bytes = 80000, .work = 1 << 20};
+  Graph first = Imported(builder);
+  Graph second = Imported(builder);
+
+  ASSERT_TRUE(RunPasses(first, OperatorTable::Get(), &pool).ok());
+  ASSERT_TRUE(RunPasses(second, OperatorTable::Get(), &pool).ok());
+
+  EXPECT_THAT(LayerTypes(first), ElementsAre("Add"));
+  EXPECT_THAT(LayerTypes(second), ElementsAre("Expand", "Reshape", "Add"));
+  EXPECT_EQ(second.value(second.outputs[0].value).shape, Shape{8192});
+}
+
 TEST(PassesTest, BatchNormalizationFoldsIntoTheConvolution) {
   OnnxBuilder builder = Conv();
   builder.Floats("scale", {2}, {2, 1})
@@ -251,6 +277,123 @@ TEST(PassesTest, BroadcastSumsDoNotFuse) {
       .Output("y", {1, 2, 4, 4});
 
   EXPECT_THAT(LayerTypes(AfterPasses(builder)), ElementsAre("Conv", "Add"));
+}
+
+TEST(PassesTest, ActivationsWithoutAnEpilogueJoinTheLayer) {
+  OnnxBuilder builder = Conv();
+  builder.Floats("slope", {2, 1, 1}, {0.5F, 0.25F})
+      .Floats("w2", {2, 2, 1, 1}, {1, 2, 3, 4})
+      .Node("PRelu", {"c", "slope"}, {"p"})
+      .Node("Conv", {"p", "w2"}, {"d"}, "second")
+      .Node("Elu", {"d"}, {"y"})
+      .Output("y", {1, 2, 4, 4});
+
+  const Graph graph = AfterPasses(builder);
+
+  EXPECT_THAT(LayerTypes(graph), ElementsAre("ConvPRelu", "ConvElu"));
+  EXPECT_EQ(graph.nodes.size(), 4U);
+}
+
+TEST(PassesTest, ActivationAndThenASumJoinTheLayer) {
+  OnnxBuilder builder = Conv();
+  builder.Node("Relu", {"c"}, {"r"})
+      .Node("Add", {"x", "r"}, {"y"})
+      .Output("y", {1, 2, 4, 4});
+
+  EXPECT_THAT(LayerTypes(AfterPasses(builder)), ElementsAre("ConvReluAdd"));
+}
+
+// Nodes of a layer follow each other, where the last of them was.
+TEST(PassesTest, LayerIsWhereAllThatItReadsIsThere) {
+  OnnxBuilder builder = Conv();
+  builder.Node("Relu", {"c"}, {"r"})
+      .Node("Tanh", {"x"}, {"t"})
+      .Node("Add", {"r", "t"}, {"y"})
+      .Output("y", {1, 2, 4, 4});
+
+  const Graph graph = AfterPasses(builder);
+
+  ASSERT_THAT(LayerTypes(graph), ElementsAre("Tanh", "ConvReluAdd"));
+  EXPECT_EQ(graph.nodes[1].type, "Conv");
+  EXPECT_TRUE(graph.nodes[2].joins_layer);
+}
+
+TEST(PassesTest, ZerosAroundAConvolutionAreItsPads) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 2, 4, 4})
+      .Floats("w", {2, 2, 3, 3}, std::vector<float>(36, 1))
+      .Int64s("pads", {8}, {0, 0, 1, 1, 0, 0, 0, 1})
+      .Node("Pad", {"x", "pads"}, {"p"})
+      .Node("Conv", {"p", "w"}, {"y"})
+      .Ints("pads", {0, 0, 1, 0})
+      .Output("y", {1, 2, 4, 4});
+
+  const Graph graph = AfterPasses(builder);
+
+  ASSERT_THAT(LayerTypes(graph), ElementsAre("Conv"));
+  EXPECT_EQ(NodeView(graph, graph.nodes[0]).Ints("pads"),
+            (std::vector<int64_t>{1, 1, 1, 1}));
+}
+
+TEST(PassesTest, OtherBordersStayPads) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 2, 4, 4})
+      .Floats("w", {2, 2, 3, 3}, std::vector<float>(36, 1))
+      .Floats("one", {}, {1})
+      .Int64s("pads", {8}, {0, 0, 1, 1, 0, 0, 1, 1})
+      .Node("Pad", {"x", "pads", "one"}, {"p"})
+      .Node("Conv", {"p", "w"}, {"y"})
+      .Output("y", {1, 2, 4, 4});
+
+  EXPECT_THAT(LayerTypes(AfterPasses(builder)), ElementsAre("Pad", "Conv"));
+}
+
+// As exporters write it, with and without scale and shift.
+OnnxBuilder WrittenOutLayerNorm(bool affine) {
+  OnnxBuilder builder;
+  builder.Opset(13)
+      .Input("x", {2, 3, 4})
+      .Floats("two", {}, {2})
+      .Floats("epsilon", {}, {1e-6F})
+      .Floats("gamma", {4}, {1, 2, 3, 4})
+      .Floats("beta", {4}, {4, 3, 2, 1})
+      .Node("ReduceMean", {"x"}, {"mean"})
+      .Ints("axes", {-1})
+      .Node("Sub", {"x", "mean"}, {"d"})
+      .Node("Pow", {"d", "two"}, {"square"})
+      .Node("ReduceMean", {"square"}, {"variance"})
+      .Ints("axes", {-1})
+      .Node("Add", {"variance", "epsilon"}, {"sum"})
+      .Node("Sqrt", {"sum"}, {"root"})
+      .Node("Div", {"d", "root"}, {affine ? "n" : "y"});
+  if (affine) {
+    builder.Node("Mul", {"n", "gamma"}, {"s"})
+        .Node("Add", {"s", "beta"}, {"y"});
+  }
+  builder.Output("y", {2, 3, 4});
+  return builder;
+}
+
+TEST(PassesTest, LayerNormIsFoundInItsParts) {
+  for (const bool affine : {false, true}) {
+    const Graph graph = AfterPasses(WrittenOutLayerNorm(affine));
+
+    ASSERT_THAT(LayerTypes(graph), ElementsAre("LayerNorm"));
+    EXPECT_EQ(graph.nodes[0].type, "LayerNormalization");
+    EXPECT_EQ(graph.nodes[0].inputs.size(), affine ? 3U : 2U);
+  }
+}
+
+TEST(PassesTest, GatedHalvesAreAGlu) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 6, 4})
+      .Node("Split", {"x"}, {"a", "b"})
+      .Int("axis", 1)
+      .Node("Sigmoid", {"b"}, {"s"})
+      .Node("Mul", {"a", "s"}, {"y"})
+      .Output("y", {1, 3, 4});
+
+  EXPECT_THAT(LayerTypes(AfterPasses(builder)), ElementsAre("GLU"));
 }
 
 TEST(PassesTest, CastsBetweenFloatsVanish) {

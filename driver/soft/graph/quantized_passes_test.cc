@@ -86,7 +86,9 @@ Graph AfterPasses(const OnnxBuilder& builder) {
 
 std::vector<std::string> LayerTypes(const Graph& graph) {
   std::vector<std::string> types;
-  for (const Node& node : graph.nodes) types.push_back(node.layer_type);
+  for (const Node& node : graph.nodes) {
+    if (!node.joins_layer) types.push_back(node.layer_type);
+  }
   return types;
 }
 
@@ -217,7 +219,54 @@ TEST(QuantizedPassesTest, SumsAreIntegerLayers) {
   net.Pair("r", "s4").Ends("r.d", {1, 4, 6, 6});
 
   EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
-              ElementsAre("Conv", "AddRelu"));
+              ElementsAre("ConvAddRelu"));
+  ExpectSameAnswers(net.builder());
+}
+
+TEST(QuantizedPassesTest, ActivationsOnAConvolutionsWayOutAreItsLayer) {
+  for (const std::string type : {"Sigmoid", "Tanh", "Elu", "HardSwish"}) {
+    Network net;
+    net.Pair("x").Weights();
+    net.builder().Node("Conv", {"x.d", "w.d", "b.d"}, {"c"});
+    net.Pair("c");
+    net.builder().Node(type, {"c.d"}, {"a"});
+    net.Pair("a", "s4").Ends("a.d", {1, 4, 6, 6});
+
+    EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+                ElementsAre("Conv" + type));
+    ExpectSameAnswers(net.builder());
+  }
+}
+
+TEST(QuantizedPassesTest, SwishIsOneTableBehindTheConvolution) {
+  Network net;
+  net.Pair("x").Weights();
+  net.builder().Node("Conv", {"x.d", "w.d", "b.d"}, {"c"});
+  net.Pair("c");
+  net.builder().Node("Sigmoid", {"c.d"}, {"s"});
+  net.Pair("s", "s8", "z0");
+  net.builder().Node("Mul", {"c.d", "s.d"}, {"m"});
+  net.Pair("m").Ends("m.d", {1, 4, 6, 6});
+
+  const Graph graph = AfterPasses(net.builder());
+
+  EXPECT_THAT(LayerTypes(graph), ElementsAre("ConvExSwish"));
+  EXPECT_EQ(graph.nodes.size(), 2U);
+  ExpectSameAnswers(net.builder());
+}
+
+TEST(QuantizedPassesTest, ActivationAndThenASumAreTheConvolutionsLayer) {
+  Network net;
+  net.Pair("x").Weights();
+  net.builder()
+      .Node("Conv", {"x.d", "w.d", "b.d"}, {"c"})
+      .Node("Relu", {"c"}, {"r"});
+  net.Pair("r");
+  net.builder().Node("Add", {"r.d", "x.d"}, {"a"});
+  net.Pair("a", "s4").Ends("a.d", {1, 4, 6, 6});
+
+  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+              ElementsAre("ConvReluAdd"));
   ExpectSameAnswers(net.builder());
 }
 
@@ -452,8 +501,7 @@ TEST(QuantizedPassesTest, AConvolutionOfBytesThatTakesLongIsNotFolded) {
       .Ints("pads", {128, 128, 127, 127})
       .Output("c", {1, 1, 256, 256}, onnx::TensorProto::INT8);
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
-              ElementsAre("QLinearConv"));
+  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())), ElementsAre("Conv"));
 }
 
 TEST(QuantizedPassesTest, ChannelsDealtOutAreAShuffle) {

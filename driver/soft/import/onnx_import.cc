@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/import/attribute_import.h"
+#include "driver/soft/import/shapes.h"
 #include "driver/soft/import/sniff.h"
 #include "driver/soft/import/tensor_import.h"
 #include "driver/soft/import/topology.h"
@@ -34,10 +35,10 @@ class Importer {
           absl::StrCat("has ", proto_.node_size(), " nodes, at most ",
                        kMaxNodes, " are taken"));
     }
-    if (proto_.input_size() > kMaxArity + proto_.initializer_size() ||
-        proto_.output_size() > kMaxArity) {
+    if (proto_.input_size() > kMaxPorts + proto_.initializer_size() ||
+        proto_.output_size() > kMaxPorts) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("has more than ", kMaxArity, " inputs or outputs"));
+          absl::StrCat("has more than ", kMaxPorts, " inputs or outputs"));
     }
     graph_.name = proto_.name();
     for (const auto& entry : model_.metadata_props()) {
@@ -100,11 +101,12 @@ class Importer {
     value.constant = std::move(constant);
   }
 
-  // Type and shape of a graph input or output, as far as the file knows them.
-  // The first dim is the batch: unknown, it is one.
+  // Type and shape of a graph input or output, as far as the file knows them;
+  // `open` says what it does not. The first dim is the batch: unknown, it is
+  // one.
   absl::Status DeclareTensor(const onnx::ValueInfoProto& info,
-                             const std::string& what, bool must_be_known,
-                             Value& value, int32_t* onnx_type) {
+                             const std::string& what, Value& value,
+                             int32_t* onnx_type, std::string* open) {
     if (!info.type().has_tensor_type()) {
       return absl::UnimplementedError(
           absl::StrCat(what, " is not a tensor; only tensors are supported"));
@@ -119,9 +121,8 @@ class Importer {
     value.type = *type;
     *onnx_type = tensor.elem_type();
     if (!tensor.has_shape()) {
-      if (!must_be_known) return absl::OkStatus();
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, " declares no shape: give it a fixed one"));
+      *open = " declares no shape: give it a fixed one";
+      return absl::OkStatus();
     }
     Shape shape;
     for (int i = 0; i < tensor.shape().dim_size(); ++i) {
@@ -130,14 +131,13 @@ class Importer {
       if (!dim.has_dim_value() || extent < 0) {
         if (i == 0) {
           extent = 1;
-        } else if (must_be_known) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              what, ": dimension ", i,
+        } else {
+          *open = absl::StrCat(
+              ": dimension ", i,
               dim.dim_param().empty()
                   ? std::string()
                   : absl::StrCat(" ('", dim.dim_param(), "')"),
-              " is not fixed: export the model with a fixed shape"));
-        } else {
+              " is not fixed: export the model with a fixed shape");
           return absl::OkStatus();
         }
       }
@@ -160,9 +160,21 @@ class Importer {
       std::string what = absl::StrCat("input '", info.name(), "'");
       RKNND_ASSIGN_OR_RETURN(ValueId id, Define(info.name(), what));
       GraphPort port{info.name(), id, 0};
-      RKNND_RETURN_IF_ERROR(DeclareTensor(info, what, /*must_be_known=*/true,
-                                          graph_.value(id), &port.onnx_type));
+      RKNND_RETURN_IF_ERROR(DeclareTensor(info, what, graph_.value(id),
+                                          &port.onnx_type, &port.open));
+      if (info.type().tensor_type().has_shape()) {
+        port.declared.emplace();
+        for (const auto& dim : info.type().tensor_type().shape().dim()) {
+          port.declared->push_back(dim.has_dim_value() && dim.dim_value() >= 0
+                                       ? dim.dim_value()
+                                       : -1);
+        }
+      }
       graph_.inputs.push_back(std::move(port));
+      if (graph_.inputs.size() > size_t{kMaxPorts}) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("has more than ", kMaxPorts, " inputs"));
+      }
     }
     return absl::OkStatus();
   }
@@ -283,9 +295,8 @@ class Importer {
     if (value.constant != nullptr || value.shape.has_value()) return;
     int32_t onnx_type = 0;
     Value declared;
-    if (DeclareTensor(info, info.name(), /*must_be_known=*/false, declared,
-                      &onnx_type)
-            .ok()) {
+    std::string open;
+    if (DeclareTensor(info, info.name(), declared, &onnx_type, &open).ok()) {
       value.type = declared.type;
       value.shape = std::move(declared.shape);
     }
@@ -307,6 +318,15 @@ bool IsStandardDomain(const std::string& domain) {
 }
 
 absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
+                                 const std::string& name) {
+  RKNND_ASSIGN_OR_RETURN(Graph graph, ImportOpen(bytes, name));
+  if (absl::Status fixed = FixInputs(nullptr, graph); !fixed.ok()) {
+    return base::Annotate(fixed, absl::StrCat("model '", name, "'"));
+  }
+  return graph;
+}
+
+absl::StatusOr<Graph> ImportOpen(std::span<const std::byte> bytes,
                                  const std::string& name) {
   RKNND_RETURN_IF_ERROR(CheckIsOnnx(bytes, name));
   if (bytes.size() > INT_MAX) {

@@ -19,10 +19,18 @@ namespace rknnd::soft {
 
 // No network of this field has more; planning grows with their square.
 inline constexpr int kMaxNodes = 1 << 15;
-// Likewise inputs of one node, and inputs or outputs of a network.
+// Likewise inputs of one node.
 inline constexpr int kMaxArity = 4096;
+// Inputs or outputs of a network: what a message to a client has room for.
+inline constexpr int kMaxPorts = 1024;
 
+// All inputs have a shape; a first dimension that is left open, the batch, is
+// one.
 absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
+                                 const std::string& name);
+// The same but for inputs whose shape the file leaves open: their values have
+// none yet (import/shapes.h gives it).
+absl::StatusOr<Graph> ImportOpen(std::span<const std::byte> bytes,
                                  const std::string& name);
 
 // Whether the operators of this domain are ONNX's own.

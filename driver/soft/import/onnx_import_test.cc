@@ -134,6 +134,26 @@ TEST(OnnxImportTest, MillionsOfEmptyNodesAreRefusedBeforeTheyAreMade) {
       HasSubstr("more than"));
 }
 
+TEST(OnnxImportTest, MoreInputsOrOutputsThanAMessageTakesAreRefused) {
+  for (const bool inputs : {true, false}) {
+    testing::OnnxBuilder builder;
+    builder.Input("x", {1});
+    for (int i = 0; i < 1024; ++i) {
+      const std::string name = std::to_string(i);
+      if (inputs) builder.Input("x" + name, {1});
+      builder.Node("Relu", {"x"}, {"y" + name});
+      if (!inputs || i == 0) builder.Output("y" + name, {1});
+    }
+    EXPECT_EQ(ImportOnnx(builder.Bytes(), "m").ok(), !inputs);
+    if (inputs) continue;
+    builder.Output("x", {1});
+
+    EXPECT_THAT(
+        std::string(ImportOnnx(builder.Bytes(), "m").status().message()),
+        HasSubstr("more than 1024 inputs or outputs"));
+  }
+}
+
 TEST(OnnxImportTest, NodeBeforeItsInputsIsSortedBehindThem) {
   OnnxBuilder builder;
   builder.Input("x", {2})

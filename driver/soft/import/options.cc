@@ -28,12 +28,15 @@ constexpr size_t kMaxYaml = 1 << 20;
 // other clients wait for it.
 constexpr size_t kMaxMetadata = size_t{64} << 10;
 
-// YAML's references make a short text a long walk, or an endless one.
-constexpr int kMaxVisits = 10000;
+// YAML's references make a short text a long walk, or an endless one. The
+// longest list of shapes, of several inputs, is walked to its end.
+constexpr int kMaxVisits = 50000;
 
 // More than images have.
 constexpr size_t kMaxChannels = 4096;
 constexpr size_t kMaxInputs = 64;
+// Images that one run takes, far more than any board computes in a second.
+constexpr uint32_t kMaxBatch = 1024;
 
 using Yaml = std::map<std::string, YAML::Node>;
 
@@ -63,26 +66,6 @@ void Collect(const YAML::Node& node, int depth, int& visits, Yaml& out) {
   }
 }
 
-bool AllEqual(const YAML::Node& node, double wanted, int& visits) {
-  Visit(visits);
-  if (node.IsSequence()) {
-    for (const auto& item : node) {
-      if (!AllEqual(item, wanted, visits)) return false;
-    }
-    return true;
-  }
-  if (node.IsMap()) {
-    for (const auto& entry : node) {
-      if (!AllEqual(entry.second, wanted, visits)) return false;
-    }
-    return true;
-  }
-  double value = 0;
-  return node.IsNull() ||
-         (node.IsScalar() && absl::SimpleAtod(node.Scalar(), &value) &&
-          value == wanted);
-}
-
 bool IsOff(const YAML::Node& node) {
   if (node.IsNull()) return true;
   if (node.IsScalar()) {
@@ -93,11 +76,17 @@ bool IsOff(const YAML::Node& node) {
   return node.size() == 0;
 }
 
+absl::Status Misfit(const std::string& name, const std::string& what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("option '", name, "' ", what,
+                   ": give a list for each input, with a number for each "
+                   "channel"));
+}
+
 absl::Status Misfit(const std::string& model, const std::string& name,
                     const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "model '", model, "': option '", name, "' ", what,
-      ": give a list for each input, with a number for each channel"));
+  return base::Annotate(Misfit(name, what),
+                        absl::StrCat("model '", model, "'"));
 }
 
 absl::StatusOr<std::vector<float>> Numbers(const YAML::Node& node,
@@ -151,6 +140,64 @@ absl::StatusOr<std::vector<std::vector<float>>> Lists(const YAML::Node& node,
   return lists;
 }
 
+absl::Status NoShapes(const std::string& model, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model '", model, "': option 'dynamic_input'", what,
+      ": give a list of rows, each a list with one shape for each input, as "
+      "[[[1,3,224,224]],[[1,3,192,192]]]"));
+}
+
+absl::StatusOr<std::vector<InputShapes>> Rows(const YAML::Node& node,
+                                              const std::string& model,
+                                              int& visits) {
+  std::vector<InputShapes> rows;
+  if (IsOff(node)) return rows;
+  if (!node.IsSequence()) return NoShapes(model, " is not a list");
+  for (const auto& row : node) {
+    Visit(visits);
+    const std::string at = absl::StrCat(", row ", rows.size());
+    if (!row.IsSequence() || row.size() == 0) {
+      return NoShapes(model, absl::StrCat(at, " is not a list of shapes"));
+    }
+    InputShapes& shapes = rows.emplace_back();
+    for (const auto& item : row) {
+      Visit(visits);
+      const std::string input = absl::StrCat(at, ", input ", shapes.size());
+      if (!item.IsSequence()) {
+        return NoShapes(model, absl::StrCat(input, " is not a shape"));
+      }
+      Shape& shape = shapes.emplace_back();
+      for (const auto& dim : item) {
+        Visit(visits);
+        int64_t extent = 0;
+        if (!dim.IsScalar() || !absl::SimpleAtoi(dim.Scalar(), &extent)) {
+          return NoShapes(model,
+                          absl::StrCat(input, ", dimension ", shape.size(),
+                                       " is not a whole number"));
+        }
+        shape.push_back(extent);
+      }
+    }
+  }
+  return rows;
+}
+
+absl::StatusOr<uint32_t> BatchSize(const YAML::Node& node,
+                                   const std::string& model) {
+  const bool unsaid =
+      node.IsNull() || (node.IsScalar() && node.Scalar() != "0" && IsOff(node));
+  if (unsaid) return 1;
+  uint32_t batch = 0;
+  if (!node.IsScalar() || !absl::SimpleAtoi(node.Scalar(), &batch) ||
+      batch == 0 || batch > kMaxBatch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model '", model, "': option 'rknn_batch_size' is '",
+                     node.IsScalar() ? node.Scalar() : "a list",
+                     "', must be a whole number from 1 to ", kMaxBatch));
+  }
+  return batch;
+}
+
 absl::Status Unsupported(const std::string& model, const std::string& name) {
   return absl::UnimplementedError(absl::StrCat(
       "model '", model, "': option '", name,
@@ -158,11 +205,14 @@ absl::Status Unsupported(const std::string& model, const std::string& name) {
       "out and prepare the input in the application"));
 }
 
+// `at` is the option that is being read.
 absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
-                                       const std::string& model) {
+                                       const std::string& model,
+                                       std::string& at) {
   ModelOptions options;
   int visits = 0;
   for (const auto& [name, node] : yaml) {
+    at = name;
     if (name == "custom_string") {
       if (!node.IsScalar()) continue;
       options.custom_string = node.Scalar();
@@ -181,39 +231,14 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
       RKNND_ASSIGN_OR_RETURN(options.std_values,
                              Lists(node, model, name, visits));
     } else if (name == "rknn_batch_size") {
-      if (!IsOff(node) && !AllEqual(node, 1.0, visits)) {
-        return Unsupported(model, name);
-      }
-    } else if (name == "dynamic_input" || name == "remove_weight") {
+      RKNND_ASSIGN_OR_RETURN(options.rknn_batch_size, BatchSize(node, model));
+    } else if (name == "dynamic_input") {
+      RKNND_ASSIGN_OR_RETURN(options.dynamic_input, Rows(node, model, visits));
+    } else if (name == "remove_weight") {
       if (!IsOff(node)) return Unsupported(model, name);
     }
   }
   return options;
-}
-
-// A network written for NHWC: nothing but a Transpose to NCHW reads the input.
-bool HasChannelsLast(const Graph& graph, const GraphPort& port) {
-  size_t turns = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.epilogue.add == port.value) return false;
-    const auto reads =
-        std::count(node.inputs.begin(), node.inputs.end(), port.value);
-    if (reads == 0) continue;
-    const auto perm = node.attributes.find("perm");
-    const auto* axes = perm == node.attributes.end()
-                           ? nullptr
-                           : std::get_if<std::vector<int64_t>>(&perm->second);
-    if (!node.domain.empty() || node.type != "Transpose" || axes == nullptr ||
-        *axes != std::vector<int64_t>{0, 3, 1, 2}) {
-      return false;
-    }
-    ++turns;
-  }
-  const auto is_it = [&port](const GraphPort& output) {
-    return output.value == port.value;
-  };
-  return turns == 1 &&
-         std::none_of(graph.outputs.begin(), graph.outputs.end(), is_it);
 }
 
 }  // namespace
@@ -254,7 +279,7 @@ absl::StatusOr<ModelOptions> ReadOptions(
       Collect(YAML::Load(yaml), 0, visits, below);
       collected.merge(below);
     }
-    return Interpret(collected, model);
+    return Interpret(collected, model, source);
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("options of model '", model, "' in '", source,
@@ -262,13 +287,12 @@ absl::StatusOr<ModelOptions> ReadOptions(
   }
 }
 
-absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
-                          const std::string& model) {
+absl::Status ApplyOptions(const ModelOptions& options, Graph& graph) {
   for (const auto& [name, lists] :
        {std::pair("mean_values", &options.mean_values),
         std::pair("std_values", &options.std_values)}) {
     if (lists->size() > graph.inputs.size()) {
-      return Misfit(model, name,
+      return Misfit(name,
                     absl::StrCat("has ", lists->size(), " lists, the model ",
                                  graph.inputs.size(), " inputs"));
     }
@@ -278,9 +302,8 @@ absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
       GraphPort& port = graph.inputs[i];
       const Value& value = graph.value(port.value);
       if (value.type != DataType::kFloat32 && !port.quantization.has_value()) {
-        return Misfit(model, name,
-                      absl::StrCat("is for input '", port.name,
-                                   "', which holds integers"));
+        return Misfit(name, absl::StrCat("is for input '", port.name,
+                                         "', which holds integers"));
       }
       const Shape& shape = *value.shape;
       const bool is_mean = lists == &options.mean_values;
@@ -289,17 +312,13 @@ absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
                                    static_cast<std::ptrdiff_t>(list.size())) {
         continue;  // no image, and nothing to do
       }
-      port.channels_last = shape.size() == 4 && HasChannelsLast(graph, port);
-      const int64_t channels = shape.size() != 4    ? 0
-                               : port.channels_last ? shape[3]
-                                                    : shape[1];
-      if (shape.size() != 4 ||
+      const int64_t channels = shape.size() == 4 ? shape[1] : 0;
+      if (channels == 0 ||
           (static_cast<int64_t>(list.size()) != channels && list.size() != 1)) {
-        return Misfit(
-            model, name,
-            absl::StrCat("has ", list.size(), " numbers for input '", port.name,
-                         "' of shape ", ShapeText(shape),
-                         port.channels_last ? "" : " (NCHW inputs only)"));
+        return Misfit(name,
+                      absl::StrCat("has ", list.size(), " numbers for input '",
+                                   port.name, "' of shape ", ShapeText(shape),
+                                   ": they are those of axis 1 of an image"));
       }
       const auto count = static_cast<size_t>(channels);
       port.mean.resize(count, 0.0F);
@@ -307,7 +326,7 @@ absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
       for (size_t c = 0; c < count; ++c) {
         const float number = list[list.size() == 1 ? 0 : c];
         if (!is_mean && number == 0.0F) {
-          return Misfit(model, name, "divides by 0");
+          return Misfit(name, "divides by 0");
         }
         (is_mean ? port.mean : port.deviation)[c] = number;
       }

@@ -5,6 +5,7 @@
 #ifndef DRIVER_SOFT_IMPORT_OPTIONS_H_
 #define DRIVER_SOFT_IMPORT_OPTIONS_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,12 +16,19 @@
 
 namespace rknnd::soft {
 
+// One shape for each input.
+using InputShapes = std::vector<Shape>;
+
 struct ModelOptions {
   std::string custom_string;
   std::string target_platform;
   // One list for each input, one number for each of its channels; a list of an
   // input may be empty. Inputs past the last have none.
   std::vector<std::vector<float>> mean_values, std_values;
+  // The rows of shapes that the inputs may have; none: those of the file. Any
+  // numbers: import/shapes.h checks them.
+  std::vector<InputShapes> dynamic_input;
+  uint32_t rknn_batch_size = 1;
 };
 
 // `metadata` wins over `yaml`. An option that would change the answers and is
@@ -30,9 +38,8 @@ absl::StatusOr<ModelOptions> ReadOptions(
     const std::string& model);
 
 // Hands means and deviations to the inputs they are for. INVALID_ARGUMENT
-// where their numbers do not fit.
-absl::Status ApplyOptions(const ModelOptions& options, Graph& graph,
-                          const std::string& model);
+// where their numbers do not fit; the caller names the model.
+absl::Status ApplyOptions(const ModelOptions& options, Graph& graph);
 
 }  // namespace rknnd::soft
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "driver/soft/import/rknn.h"
 #include "driver/soft/import/wire_scan.h"
 
 namespace rknnd::soft {
@@ -25,22 +26,6 @@ std::string FirstBytes(absl::string_view text) {
                     absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
   }
   return hex;
-}
-
-// Where a compiled .rknn says which SoC it is for: the JSON at its end holds
-// "target_platform":["rk3588"].
-std::string RknnTarget(absl::string_view text) {
-  constexpr absl::string_view kKey = "\"target_platform\"";
-  size_t at = text.rfind(kKey);
-  if (at == absl::string_view::npos) return "a Rockchip NPU";
-  std::string target;
-  for (char c : text.substr(at + kKey.size(), 64)) {
-    if (c == ']' || c == '}' || target.size() > 20) break;
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == ',') {
-      target += c;
-    }
-  }
-  return target.empty() ? "a Rockchip NPU" : target;
 }
 
 // Programs that pass a path give its length as the size now and then.
@@ -70,11 +55,7 @@ absl::Status CheckIsOnnx(std::span<const std::byte> bytes,
     return absl::InvalidArgumentError(
         absl::StrCat("model '", name, "' is empty (0 bytes).", kHowToPass));
   }
-  if (absl::StartsWith(text, "RKNN")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", name, "' is compiled for ", RknnTarget(text),
-        " and cannot run on the software NPU; give the ONNX model (same API)"));
-  }
+  if (IsCompiled(bytes)) return WhyCompiledCannotRun(bytes, name);
   if (absl::StartsWith(text, "version https://git-lfs")) {
     return NotOnnx(name, text, "a Git LFS pointer",
                    ": fetch the file itself with 'git lfs pull'");

@@ -115,7 +115,8 @@ void RegisterBatchNormalization(OperatorTable& table) {
              .infer = InferBatchNormalization,
              .make = MakeBatchNormalization,
              .may_block = MayBlock,
-             .takes_activation = true});
+             .takes_activation = true,
+             .overwrites = Overwrite::kFirst});
 }
 
 }  // namespace rknnd::soft

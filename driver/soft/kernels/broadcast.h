@@ -31,9 +31,9 @@ absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request);
 // innermost run are spelt out for floats, so that they are vectorised.
 template <class T, class R, class F>
 void RunBinary(const StridedLoop<3>& loop, const T* a, const T* b, R* out,
-               F function) {
+               F function, Part part = {}) {
   const auto& step = loop.inner_strides();
-  loop.Run([&](const auto& at, int64_t n) {
+  loop.Run(part, [&](const auto& at, int64_t n) {
     const T* x = a + at[0];
     const T* y = b + at[1];
     R* to = out + at[2];

@@ -99,18 +99,34 @@ MadeKernel MakeConcat(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 1),
                                                       node.shape(0).size()));
   Pieces pieces = Cut(request.inputs, axis);
-  return MakeKernel([pieces = std::move(pieces)](Inputs inputs, Outputs outputs,
-                                                 std::byte*) {
-    size_t at = 0;
-    for (size_t i = 0; i < pieces.bytes.size(); ++i) {
-      const size_t size = pieces.bytes[i];
-      for (int64_t row = 0; row < pieces.rows && size > 0; ++row) {
-        std::memcpy(outputs[0] + at + static_cast<size_t>(row) * pieces.total,
-                    inputs[i] + static_cast<size_t>(row) * size, size);
-      }
-      at += size;
-    }
-  });
+  const int64_t words =
+      pieces.rows * static_cast<int64_t>(pieces.total / sizeof(float));
+  return MakeSharedKernel(
+      words,
+      [pieces = std::move(pieces)](Inputs inputs, Outputs outputs, Part part) {
+        // Rows where there are many, else a part of each run.
+        const bool by_rows = pieces.rows >= int64_t{4} * part.count;
+        const Range rows =
+            by_rows ? ShareOf(part, pieces.rows) : Range{0, pieces.rows};
+        size_t at = 0;
+        for (size_t i = 0; i < pieces.bytes.size(); ++i) {
+          const size_t size = pieces.bytes[i];
+          if (pieces.rows == 1 && inputs[i] == outputs[0] + at) {
+            at += size;  // the plan has put it there
+            continue;
+          }
+          const Range run = ShareOf(by_rows ? Part{} : part,
+                                    static_cast<int64_t>(size), kElementUnit);
+          const auto from = static_cast<size_t>(run.begin);
+          const auto count = static_cast<size_t>(run.size());
+          for (int64_t row = rows.begin; row < rows.end && count > 0; ++row) {
+            const auto r = static_cast<size_t>(row);
+            std::memcpy(outputs[0] + at + r * pieces.total + from,
+                        inputs[i] + r * size + from, count);
+          }
+          at += size;
+        }
+      });
 }
 
 Inference InferSplit(const NodeView& node) {
@@ -180,8 +196,11 @@ MadeKernel MakeSplit(const KernelRequest& request) {
     size_t at = 0;
     for (size_t i = 0; i < pieces.bytes.size(); ++i) {
       const size_t size = pieces.bytes[i];
+      // The plan may have put a piece where it lies already.
+      const bool there = pieces.rows == 1 && outputs[i] == inputs[0] + at;
       for (int64_t row = 0;
-           row < pieces.rows && size > 0 && outputs[i] != nullptr; ++row) {
+           row < pieces.rows && size > 0 && outputs[i] != nullptr && !there;
+           ++row) {
         std::memcpy(outputs[i] + static_cast<size_t>(row) * size,
                     inputs[0] + at + static_cast<size_t>(row) * pieces.total,
                     size);

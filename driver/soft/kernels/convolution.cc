@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/convolution_cut.h"
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/loops.h"
@@ -27,6 +30,7 @@ constexpr auto kFloat = dnnl::memory::data_type::f32;
 struct Params {
   Window window;
   int64_t groups = 1;
+  bool grouped = false;  // also where a piece has one group of several
   Shape output;
 };
 
@@ -43,6 +47,7 @@ absl::StatusOr<Params> Parse(const NodeView& node) {
   }
   Params params;
   params.groups = node.Int("group", 1);
+  params.grouped = params.groups > 1;
   const int64_t channels = input[1];
   if (params.groups < 1 || channels % params.groups != 0 ||
       weights[1] != channels / params.groups || weights[1] < 1 ||
@@ -96,8 +101,25 @@ class Convolution final : public Kernel {
   Convolution(const KernelRequest& request, Params params)
       : params_(std::move(params)), step_(request) {}
 
-  // Throws dnnl::error and std::bad_alloc.
-  absl::Status Make(const KernelRequest& request);
+  // Throw dnnl::error and std::bad_alloc.
+  absl::Status Make(const KernelRequest& request) {
+    return Make(request, nullptr, {});
+  }
+  // One that reads the packed weights of `whole` from output channel
+  // `channels.begin` on. UNIMPLEMENTED where oneDNN would compute it otherwise
+  // than the whole, whose last bit it may then miss.
+  absl::Status Make(const KernelRequest& request, const Convolution* whole,
+                    Range channels);
+  // Whether pieces give the same bits, as those of the kernels for AVX and
+  // later do. General matrix products sum in an order that depends on all
+  // sizes; and weights given with each run are not packed.
+  [[nodiscard]] bool CanBeCut() const {
+    return weights_ != nullptr && (!has_bias_ || bias_ != nullptr) &&
+           implementation_.find("gemm") == std::string::npos &&
+           implementation_.find("avx") != std::string::npos;
+  }
+  // Between which output channels the packed weights can be cut, or 0.
+  [[nodiscard]] int64_t ChannelUnit() const;
 
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
   [[nodiscard]] bool reads_constant(size_t i) const override {
@@ -107,17 +129,22 @@ class Convolution final : public Kernel {
                    std::byte* scratch) const override;
 
  private:
+  // `packed`: how the weights lie already; empty: as it likes best.
   absl::StatusOr<Primitive::primitive_desc> Choose(
-      const KernelRequest& request) const;
+      const KernelRequest& request, const dnnl::memory::desc& packed) const;
   absl::Status Pack(const KernelRequest& request,
                     const dnnl::memory::desc& wanted);
+  // The part of the whole's packed weights that has these output channels.
+  dnnl::memory::desc BorrowWeights(const Convolution& whole, Range channels);
   size_t Take(size_t bytes);
 
   Params params_;
   EpilogueStep step_;
   bool has_bias_ = false;
   dnnl::primitive_attr attributes_;
-  dnnl::memory::desc weights_desc_;
+  dnnl::memory::desc weights_desc_;     // as the model has them
+  dnnl::memory::desc packed_desc_;      // as the primitive reads them
+  std::string implementation_;          // oneDNN's name for it
   const std::byte* weights_ = nullptr;  // packed; null: given with each run
   const std::byte* bias_ = nullptr;
   std::optional<DnnlCall> call_, reorder_input_, reorder_output_, reorder_add_;
@@ -134,7 +161,7 @@ size_t Convolution::Take(size_t bytes) {
 // The placements the plan chose, where oneDNN has a quick kernel for them;
 // otherwise others, with a reorder of our own on each side.
 absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
-    const KernelRequest& request) const {
+    const KernelRequest& request, const dnnl::memory::desc& packed) const {
   const TensorSpec& input = request.inputs[0];
   const TensorSpec& output = request.outputs[0];
   const Window& window = params_.window;
@@ -146,10 +173,12 @@ absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
   const dnnl::memory::desc bias =
       has_bias_ ? dnnl::memory::desc({output.shape[1]}, kFloat, Tag::a)
                 : dnnl::memory::desc();
-  const bool packed = request.node.constant(1) != nullptr;
-  const dnnl::memory::desc weights =
-      packed ? dnnl::memory::desc(weights_desc_.dims(), kFloat, Tag::any)
-             : weights_desc_;
+  dnnl::memory::desc weights = packed;
+  if (weights.is_zero()) {
+    weights = request.node.constant(1) != nullptr
+                  ? dnnl::memory::desc(weights_desc_.dims(), kFloat, Tag::any)
+                  : weights_desc_;
+  }
   const auto make = [&](const dnnl::memory::desc& source,
                         const dnnl::memory::desc& target) {
     return Primitive::primitive_desc(
@@ -187,10 +216,48 @@ absl::Status Convolution::Pack(const KernelRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Convolution::Make(const KernelRequest& request) {
+int64_t Convolution::ChannelUnit() const {
+  if (packed_desc_.data.format_kind != dnnl_blocked ||
+      packed_desc_.data.extra.flags != dnnl_memory_extra_flag_none) {
+    return 0;
+  }
+  const dnnl_blocking_desc_t& blocking = packed_desc_.data.format_desc.blocking;
+  int64_t unit = 1;
+  for (int i = 0; i < blocking.inner_nblks; ++i) {
+    if (blocking.inner_idxs[i] == 0) unit *= blocking.inner_blks[i];
+  }
+  // The first axis counts groups where there are any.
+  return params_.grouped ? unit * (params_.output[1] / params_.groups) : unit;
+}
+
+dnnl::memory::desc Convolution::BorrowWeights(const Convolution& whole,
+                                              Range channels) {
+  dnnl::memory::desc desc = whole.packed_desc_;
+  weights_ = whole.weights_;
+  if (whole.bias_ != nullptr) {
+    bias_ = whole.bias_ + static_cast<size_t>(channels.begin) * sizeof(float);
+  }
+  if (channels.size() == whole.params_.output[1]) return desc;
+  const int64_t unit = whole.ChannelUnit();
+  const int64_t first_axis = weights_desc_.dims()[0];
+  const int64_t step = whole.params_.grouped
+                           ? whole.params_.output[1] / whole.params_.groups
+                           : 1;
+  const int64_t inner = unit / step;  // channels, or groups, in a block
+  desc.data.dims[0] = first_axis;
+  desc.data.padded_dims[0] = (first_axis + inner - 1) / inner * inner;
+  const int64_t blocks = channels.begin / unit;
+  weights_ +=
+      static_cast<size_t>(blocks * desc.data.format_desc.blocking.strides[0]) *
+      sizeof(float);
+  return desc;
+}
+
+absl::Status Convolution::Make(const KernelRequest& request,
+                               const Convolution* whole, Range channels) {
   const Shape& weights = request.inputs[1].shape;
   Dims weights_dims(weights.begin(), weights.end());
-  if (params_.groups > 1) {
+  if (params_.grouped) {
     weights_dims[0] /= params_.groups;
     weights_dims.insert(weights_dims.begin(), params_.groups);
   }
@@ -202,9 +269,17 @@ absl::Status Convolution::Make(const KernelRequest& request) {
   attributes_.set_post_ops(post_ops);
   attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
+  dnnl::memory::desc borrowed;
+  if (whole != nullptr) borrowed = BorrowWeights(*whole, channels);
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
-                         Choose(request));
-  RKNND_RETURN_IF_ERROR(Pack(request, chosen.weights_desc()));
+                         Choose(request, borrowed));
+  implementation_ = chosen.impl_info_str();
+  packed_desc_ = chosen.weights_desc();
+  if (whole == nullptr) {
+    RKNND_RETURN_IF_ERROR(Pack(request, packed_desc_));
+  } else if (implementation_ != whole->implementation_) {
+    return absl::UnimplementedError("a piece is computed otherwise");
+  }
   const dnnl::memory::desc input = Describe(request.inputs[0]);
   const dnnl::memory::desc output = Describe(request.outputs[0]);
   output_bytes_ = output.get_size();
@@ -279,16 +354,60 @@ absl::Status Convolution::Run(Inputs inputs, Outputs outputs,
   return absl::OkStatus();
 }
 
+ConvolutionForm FormOf(const KernelRequest& request, const Params& params,
+                       int64_t channel_unit) {
+  const Window& window = params.window;
+  return {request.inputs[0], request.outputs[0], window.kernel,
+          window.strides,    window.dilations,   window.pads_begin,
+          window.pads_end,   params.groups,      channel_unit};
+}
+
+MadeKernel MakePiece(const KernelRequest& request, const Params& params,
+                     const Convolution& whole, const ConvolutionPiece& piece) {
+  // More channels are summed in several passes, with strides in others.
+  constexpr int64_t kOnePass = 64;
+  if (piece.strides != params.window.strides &&
+      piece.input.shape[1] > kOnePass) {
+    return nullptr;
+  }
+  std::vector<TensorSpec> inputs(request.inputs.begin(), request.inputs.end());
+  inputs[0] = piece.input;
+  inputs[1].shape[0] = piece.channels.size();
+  if (request.node.node().epilogue.add != kNoValue) {
+    inputs.back() = piece.output;
+  }
+  const KernelRequest smaller{
+      request.node, inputs, {&piece.output, 1}, request.weights};
+  Params own = params;
+  own.groups = piece.groups;
+  own.output = piece.output.shape;
+  own.window.strides = piece.strides;
+  own.window.pads_begin = piece.pads_begin;
+  own.window.pads_end = piece.pads_end;
+  auto kernel = std::make_unique<Convolution>(smaller, std::move(own));
+  RKNND_RETURN_IF_ERROR(GuardDnnl(request.node, [&] {
+    return kernel->Make(smaller, &whole, piece.channels);
+  }));
+  return kernel;
+}
+
 MadeKernel MakeConv(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(Params params, Parse(request.node));
   RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
   if (request.outputs[0].elements() == 0) {
     return MakeKernel([](Inputs, Outputs, std::byte*) {});
   }
-  auto kernel = std::make_unique<Convolution>(request, std::move(params));
+  auto kernel = std::make_unique<Convolution>(request, params);
   RKNND_RETURN_IF_ERROR(
       GuardDnnl(request.node, [&] { return kernel->Make(request); }));
-  return kernel;
+  const Convolution& whole = *kernel;
+  if (!whole.CanBeCut()) return kernel;
+  return ConvolutionInPieces::Make(
+      std::move(kernel), FormOf(request, params, whole.ChannelUnit()),
+      request.cores, request.node.input_count(),
+      [&](const ConvolutionPiece& piece) {
+        return MakePiece(request, params, whole, piece);
+      });
 }
 
 }  // namespace
@@ -300,7 +419,8 @@ void RegisterConvolution(OperatorTable& table) {
              .make = MakeConv,
              .may_block = MayBlock,
              .takes_activation = true,
-             .takes_add = true});
+             .takes_add = true,
+             .overwrites = Overwrite::kAdded});
 }
 
 }  // namespace rknnd::soft

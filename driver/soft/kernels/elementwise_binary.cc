@@ -1,5 +1,5 @@
 // Operators of two inputs that treat each pair of elements alike: arithmetic,
-// comparisons, logic, PRelu. Integers wrap; division by zero gives zero.
+// comparisons, logic. Integers wrap; division by zero gives zero.
 
 #include <cmath>
 #include <limits>
@@ -124,11 +124,42 @@ absl::Status CheckEpilogue(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
+// The one that the cores of a gang share out.
+MadeKernel MakeAdd(const KernelRequest& request, StridedLoop<3> loop) {
+  const TensorSpec& spec = request.outputs[0];
+  const int64_t count = PhysicalElements(spec);
+  if (spec.type == DataType::kFloat32) {
+    EpilogueStep step(request);
+    return MakeSharedKernel(count,
+                            [loop = std::move(loop), step, spec](
+                                Inputs inputs, Outputs outputs, Part part) {
+                              auto* out = As<float>(outputs[0]);
+                              RunBinary(loop, As<float>(inputs[0]),
+                                        As<float>(inputs[1]), out, Add(), part);
+                              const Range range = loop.ElementsOf(2, part);
+                              step.Activate(out, range);
+                              ClearPadding(spec, out, range);
+                            });
+  }
+  return VisitType(spec.type,
+                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
+                     return MakeSharedKernel(
+                         count, [loop = std::move(loop)](
+                                    Inputs inputs, Outputs outputs, Part part) {
+                           RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]),
+                                     As<T>(outputs[0]), Add(), part);
+                         });
+                   });
+}
+
 template <class F>
 MadeKernel MakeArithmetic(const KernelRequest& request) {
   RKNND_RETURN_IF_ERROR(CheckEpilogue(request));
   RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
   const TensorSpec& spec = request.outputs[0];
+  if constexpr (std::is_same_v<F, Add>) {
+    return MakeAdd(request, std::move(loop));
+  }
   if (spec.type == DataType::kFloat32) {
     EpilogueStep step(request);
     return MakeKernel([loop = std::move(loop), step, spec](
@@ -314,45 +345,6 @@ Inference InferLogic(const NodeView& node) {
   return InferComparison(node);
 }
 
-// One slope for each channel (a vector, before opset 7) or a tensor that
-// broadcasts to the input.
-absl::StatusOr<Shape> SlopeShape(const NodeView& node) {
-  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
-  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
-  RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
-  const Shape& input = node.shape(0);
-  Shape slope = node.shape(1);
-  if (node.node().opset < 7 && slope.size() == 1 && slope[0] != 1 &&
-      input.size() >= 2 && slope[0] == input[1]) {
-    slope.resize(input.size() - 1, 1);
-  }
-  RKNND_ASSIGN_OR_RETURN(const Shape output,
-                         BroadcastShape(node, input, slope));
-  if (output != input) {
-    return node.Error(absl::StrCat("slope ", ShapeText(node.shape(1)),
-                                   " does not fit input ", ShapeText(input)));
-  }
-  return slope;
-}
-
-Inference InferPRelu(const NodeView& node) {
-  RKNND_RETURN_IF_ERROR(SlopeShape(node).status());
-  return InferOne(node, node.type(0), node.shape(0));
-}
-
-MadeKernel MakePRelu(const KernelRequest& request) {
-  RKNND_ASSIGN_OR_RETURN(const Shape slope, SlopeShape(request.node));
-  const Shape& to = request.outputs[0].shape;
-  const Shape strides = DenseStrides(to);
-  const StridedLoop<3> loop(to,
-                            {strides, BroadcastStrides(slope, to), strides});
-  return MakeKernel([loop](Inputs inputs, Outputs outputs, std::byte*) {
-    RunBinary(loop, As<float>(inputs[0]), As<float>(inputs[1]),
-              As<float>(outputs[0]),
-              [](float x, float a) { return x < 0.0F ? x * a : x; });
-  });
-}
-
 struct Row {
   const char* type;
   absl::StatusOr<std::unique_ptr<Kernel>> (*make)(const KernelRequest&);
@@ -371,14 +363,19 @@ void RegisterBinary(OperatorTable& table) {
                .infer = InferArithmetic,
                .make = row.make,
                .may_block = MayBlockBroadcast,
-               .takes_activation = true});
+               .takes_activation = true,
+               .overwrites = Overwrite::kAny});
   }
-  table.Add({.type = "Mod", .infer = InferArithmetic, .make = MakeMod});
+  table.Add({.type = "Mod",
+             .infer = InferArithmetic,
+             .make = MakeMod,
+             .overwrites = Overwrite::kAny});
   table.Add({.type = "Pow",
              .placement = PlacementRule::kElementwise,
              .infer = InferPow,
              .make = MakePow,
-             .may_block = MayBlockBroadcast});
+             .may_block = MayBlockBroadcast,
+             .overwrites = Overwrite::kFirst});
   const Row comparisons[] = {
       {"Equal", MakeEqual},
       {"Less", MakeComparison<Less>},
@@ -394,7 +391,6 @@ void RegisterBinary(OperatorTable& table) {
   for (const Row& row : logic) {
     table.Add({.type = row.type, .infer = InferLogic, .make = row.make});
   }
-  table.Add({.type = "PRelu", .infer = InferPRelu, .make = MakePRelu});
 }
 
 }  // namespace rknnd::soft

@@ -77,6 +77,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"DivChannel", [] { return Binary("Div", kPerChannel, 19); }},
         Case{"MaxNumber", [] { return Binary("Max", {1}, 1); }},
         Case{"SquareRoot", [] { return Unary("Pow").Floats({}, {2.0F}); }},
+        Case{"PRelu",
+             [] {
+               return Unary("PRelu").Floats({19, 1, 1}, Noise(19, 2));
+             }},
+        Case{"PReluNumber", [] { return Unary("PRelu").Floats({1}, {0.25F}); }},
         Case{"MaxPool", [] { return Pool("MaxPool"); }},
         Case{"AveragePool", [] { return Pool("AveragePool"); }},
         Case{"DilatedMaxPool",

@@ -37,11 +37,37 @@ bool AnyBlock(const NodeView& node, size_t i, int) {
   return (i == 0 || i >= node.input_count()) && IsBlockable(node, 0);
 }
 
+// An element after the other, which the cores of a gang share out: f(inputs,
+// outputs, elements).
+template <class F>
+MadeKernel MakeShared(const TensorSpec& spec, F f) {
+  const int64_t count = PhysicalElements(spec);
+  return MakeSharedKernel(
+      count, [=](Inputs inputs, Outputs outputs, Part part) {
+        f(inputs, outputs, ShareOf(part, count, kElementUnit));
+      });
+}
+
+// The activations that the cores of a gang share out.
+bool IsShared(Activation activation) {
+  return activation == Activation::kRelu ||
+         activation == Activation::kLeakyRelu ||
+         activation == Activation::kClip;
+}
+
 // A loop of activation.h over the whole tensor.
 MadeKernel MakeLoop(const KernelRequest& request, FloatLoop loop, float alpha,
-                    float beta, bool keeps_zero) {
+                    float beta, bool keeps_zero, bool shared = false) {
   const TensorSpec& spec = request.outputs[0];
   const int64_t count = PhysicalElements(spec);
+  if (shared) {
+    return MakeShared(spec, [=](Inputs inputs, Outputs outputs, Range range) {
+      auto* out = As<float>(outputs[0]);
+      loop(As<float>(inputs[0]) + range.begin, out + range.begin, range.size(),
+           alpha, beta);
+      if (!keeps_zero) ClearPadding(spec, out, range);
+    });
+  }
   if (keeps_zero || spec.placement.block == 1) {
     return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
       loop(As<float>(inputs[0]), As<float>(outputs[0]), count, alpha, beta);
@@ -56,7 +82,7 @@ MadeKernel MakeLoop(const KernelRequest& request, FloatLoop loop, float alpha,
 MadeKernel MakeActivation(const KernelRequest& request, Activation activation,
                           float alpha = 0.0F, float beta = 0.0F) {
   return MakeLoop(request, LoopOf(activation), alpha, beta,
-                  KeepsZero(activation, alpha, beta));
+                  KeepsZero(activation, alpha, beta), IsShared(activation));
 }
 
 // Any function of a float.
@@ -92,7 +118,18 @@ MadeKernel MakeRelu(const KernelRequest& request) {
   if (request.outputs[0].type == DataType::kFloat32) {
     return MakeActivation(request, Activation::kRelu);
   }
-  return MakeNumber(request, [](auto x) { return std::max(x, decltype(x){}); });
+  return VisitType(request.outputs[0].type,
+                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
+                     return MakeShared(
+                         request.outputs[0],
+                         [](Inputs inputs, Outputs outputs, Range range) {
+                           const T* in = As<T>(inputs[0]);
+                           T* out = As<T>(outputs[0]);
+                           for (int64_t i = range.begin; i < range.end; ++i) {
+                             out[i] = std::max(in[i], T{});
+                           }
+                         });
+                   });
 }
 
 MadeKernel MakeAbs(const KernelRequest& request) {
@@ -160,7 +197,6 @@ bool MayBlockClip(const NodeView& node, size_t i, int block) {
 
 MadeKernel MakeClip(const KernelRequest& request) {
   const NodeView& node = request.node;
-  const int64_t count = PhysicalElements(request.outputs[0]);
   const bool known = (!node.has_input(1) || node.constant(1) != nullptr) &&
                      (!node.has_input(2) || node.constant(2) != nullptr);
   if (request.outputs[0].type == DataType::kFloat32 && known) {
@@ -173,21 +209,22 @@ MadeKernel MakeClip(const KernelRequest& request) {
         high == nullptr ? node.Float("max", kInfinity) : *high);
   }
   const bool has_low = node.has_input(1), has_high = node.has_input(2);
-  return VisitType(
-      request.outputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-          const T low =
-              has_low ? *As<T>(inputs[1]) : std::numeric_limits<T>::lowest();
-          const T high =
-              has_high ? *As<T>(inputs[2]) : std::numeric_limits<T>::max();
-          const T* in = As<T>(inputs[0]);
-          T* out = As<T>(outputs[0]);
-          for (int64_t i = 0; i < count; ++i) {
-            out[i] = std::min(std::max(in[i], low), high);
-          }
-        });
-      });
+  return VisitType(request.outputs[0].type,
+                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
+                     return MakeShared(request.outputs[0], [=](Inputs inputs,
+                                                               Outputs outputs,
+                                                               Range range) {
+                       const T low = has_low ? *As<T>(inputs[1])
+                                             : std::numeric_limits<T>::lowest();
+                       const T high = has_high ? *As<T>(inputs[2])
+                                               : std::numeric_limits<T>::max();
+                       const T* in = As<T>(inputs[0]);
+                       T* out = As<T>(outputs[0]);
+                       for (int64_t i = range.begin; i < range.end; ++i) {
+                         out[i] = std::min(std::max(in[i], low), high);
+                       }
+                     });
+                   });
 }
 
 MadeKernel MakeElu(const KernelRequest& request) {
@@ -214,7 +251,15 @@ MadeKernel MakeSelu(const KernelRequest& request) {
 
 MadeKernel MakeThresholdedRelu(const KernelRequest& request) {
   const float alpha = request.node.Float("alpha", 1.0F);
-  return MakeFloat(request, [=](float x) { return x > alpha ? x : 0.0F; });
+  const TensorSpec& spec = request.outputs[0];
+  return MakeShared(spec, [=](Inputs inputs, Outputs outputs, Range range) {
+    const auto* in = As<float>(inputs[0]);
+    auto* out = As<float>(outputs[0]);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      out[i] = in[i] > alpha ? in[i] : 0.0F;
+    }
+    ClearPadding(spec, out, range);
+  });
 }
 
 MadeKernel MakeSoftplus(const KernelRequest& request) {
@@ -309,7 +354,8 @@ void RegisterUnary(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferFloat,
                .make = row.make,
-               .may_block = AnyBlock});
+               .may_block = AnyBlock,
+               .overwrites = Overwrite::kFirst});
   }
   const Row numbers[] = {{"Relu", MakeRelu},
                          {"Abs", MakeAbs},
@@ -320,13 +366,15 @@ void RegisterUnary(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferNumber,
                .make = row.make,
-               .may_block = AnyBlock});
+               .may_block = AnyBlock,
+               .overwrites = Overwrite::kFirst});
   }
   table.Add({.type = "Clip",
              .placement = PlacementRule::kElementwise,
              .infer = InferClip,
              .make = MakeClip,
-             .may_block = MayBlockClip});
+             .may_block = MayBlockClip,
+             .overwrites = Overwrite::kFirst});
   table.Add({.type = "Not", .infer = InferNot, .make = MakeNot});
 }
 

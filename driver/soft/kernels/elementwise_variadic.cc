@@ -138,7 +138,8 @@ MadeKernel MakeWhere(const KernelRequest& request) {
 void RegisterVariadic(OperatorTable& table) {
   Operator op = {.placement = PlacementRule::kElementwise,
                  .infer = InferVariadic,
-                 .may_block = MayBlockBroadcast};
+                 .may_block = MayBlockBroadcast,
+                 .overwrites = Overwrite::kFirst};
   op.type = "Max";
   op.make = MakeVariadic<Largest>;
   table.Add(op);

@@ -2,8 +2,6 @@
 
 #include "driver/soft/kernels/epilogue.h"
 
-#include "driver/soft/kernels/loops.h"
-
 namespace rknnd::soft {
 
 absl::Status EpilogueStep::Check(const KernelRequest& request) {
@@ -53,9 +51,16 @@ void EpilogueStep::MoveActivationTo(dnnl::post_ops& post_ops) {
 }
 
 void EpilogueStep::Activate(float* output) const {
+  Activate(output, {0, count_});
+}
+
+void EpilogueStep::Activate(float* output, Range elements) const {
   if (activation_ == nullptr) return;
-  activation_(output, output, count_, alpha_, beta_);
-  if (!KeepsZero(kind_, alpha_, beta_)) ClearPadding(output_, output);
+  float* const from = output + elements.begin;
+  activation_(from, from, elements.size(), alpha_, beta_);
+  if (!KeepsZero(kind_, alpha_, beta_)) {
+    ClearPadding(output_, output, elements);
+  }
 }
 
 void EpilogueStep::Add(const float* added, float* output) const {

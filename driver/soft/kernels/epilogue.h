@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/operator.h"
 
 namespace rknnd::soft {
@@ -30,8 +31,9 @@ class EpilogueStep {
   // Hands the activation to oneDNN where its own is as quick as ours.
   void MoveActivationTo(dnnl::post_ops& post_ops);
 
-  // The activation that is left.
+  // The activation that is left; of a part of the output where one is named.
   void Activate(float* output) const;
+  void Activate(float* output, Range elements) const;
   // output += added.
   void Add(const float* added, float* output) const;
 

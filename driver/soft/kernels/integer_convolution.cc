@@ -111,6 +111,59 @@ MadeKernel IntegerConvolution::Make(const KernelRequest& request,
   if (spec.output.type == DataType::kInt32 && !FloatsAreExact(spec)) {
     return MakeExactConvolution(request, std::move(spec));
   }
+  return MakeWhole(request, std::move(spec));
+}
+
+MadeKernel IntegerConvolution::MakeShared(const KernelRequest& request,
+                                          IntegerConvolutionSpec spec) {
+  if (spec.output.type == DataType::kInt32 && !FloatsAreExact(spec)) {
+    return MakeExactConvolution(request, std::move(spec));
+  }
+  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<IntegerConvolution> kernel,
+                         MakeWhole(request, std::move(spec)));
+  const IntegerConvolution& whole = *kernel;
+  const IntegerConvolutionSpec& from = whole.spec_;
+  const ConvolutionForm form{
+      from.input,
+      from.output,
+      {from.weights_shape.begin() + 2, from.weights_shape.end()},
+      from.strides,
+      from.dilations,
+      from.pads_begin,
+      from.pads_end,
+      from.groups};
+  return ConvolutionInPieces::Make(std::move(kernel), form, request.cores,
+                                   SIZE_MAX,
+                                   [&](const ConvolutionPiece& piece) {
+                                     return MakePiece(request, whole, piece);
+                                   });
+}
+
+MadeKernel IntegerConvolution::MakePiece(const KernelRequest& request,
+                                         const IntegerConvolution& whole,
+                                         const ConvolutionPiece& piece) {
+  IntegerConvolutionSpec spec = whole.spec_;
+  spec.input = piece.input;
+  spec.output = piece.output;
+  spec.strides = piece.strides;
+  spec.pads_begin = piece.pads_begin;
+  spec.pads_end = piece.pads_end;
+  std::unique_ptr<IntegerConvolution> kernel(
+      new IntegerConvolution(std::move(spec)));
+  RKNND_RETURN_IF_ERROR(GuardDnnl(request.node, [&]() -> absl::Status {
+    if (whole.in_floats_) return kernel->MakeFloat(request, &whole);
+    return kernel->MakeInteger(request, &whole).status();
+  }));
+  if (kernel->implementation_ != whole.implementation_) {
+    return absl::UnimplementedError("a piece is computed otherwise");
+  }
+  kernel->spec_.bias = {};
+  return kernel;
+}
+
+absl::StatusOr<std::unique_ptr<IntegerConvolution>>
+IntegerConvolution::MakeWhole(const KernelRequest& request,
+                              IntegerConvolutionSpec spec) {
   std::unique_ptr<IntegerConvolution> kernel(
       new IntegerConvolution(std::move(spec)));
   bool integer = false;
@@ -157,10 +210,26 @@ absl::Status IntegerConvolution::PackWeights(const KernelRequest& request,
   return pack(std::vector<int8_t>(spec_.weights.begin(), spec_.weights.end()));
 }
 
-absl::Status IntegerConvolution::PackBias(const KernelRequest& request) {
-  if (spec_.bias.empty()) return absl::OkStatus();
-  RKNND_ASSIGN_OR_RETURN(
-      bias_, request.weights.StoreCopy(std::as_bytes(std::span(spec_.bias))));
+absl::Status IntegerConvolution::Pack(const KernelRequest& request,
+                                      const IntegerConvolution* whole,
+                                      bool as_integers) {
+  if (whole != nullptr) {
+    weights_ = whole->weights_;
+    bias_ = whole->bias_;
+    scale_ = whole->scale_;
+    return absl::OkStatus();
+  }
+  RKNND_RETURN_IF_ERROR(PackWeights(request, packed_desc_, as_integers));
+  if (!spec_.bias.empty()) {
+    RKNND_ASSIGN_OR_RETURN(
+        bias_, request.weights.StoreCopy(std::as_bytes(std::span(spec_.bias))));
+  }
+  if (!as_integers) {
+    RKNND_ASSIGN_OR_RETURN(
+        const std::byte* const scale,
+        request.weights.StoreCopy(std::as_bytes(std::span(spec_.scale))));
+    scale_ = As<float>(scale);
+  }
   return absl::OkStatus();
 }
 
@@ -181,8 +250,9 @@ void IntegerConvolution::SetPostOps(dnnl::primitive_attr& attributes) const {
 }
 
 absl::StatusOr<bool> IntegerConvolution::MakeInteger(
-    const KernelRequest& request) {
-  if (!HasByteProducts() || !FitsInt8() || spec_.input_zero_at.has_value()) {
+    const KernelRequest& request, const IntegerConvolution* whole) {
+  if (whole == nullptr &&
+      (!HasByteProducts() || !FitsInt8() || spec_.input_zero_at.has_value())) {
     return false;
   }
   dnnl::primitive_attr attributes;
@@ -205,15 +275,18 @@ absl::StatusOr<bool> IntegerConvolution::MakeInteger(
   SetPostOps(attributes);
   const auto source = Describe(spec_.input);
   const auto target = Describe(result);
-  const Primitive::primitive_desc chosen =
-      Choose(spec_, source,
-             {GroupedDims(spec_), Type::s8, dnnl::memory::format_tag::any},
-             target, attributes);
+  const Primitive::primitive_desc chosen = Choose(
+      spec_, source,
+      whole != nullptr ? whole->packed_desc_
+                       : dnnl::memory::desc(GroupedDims(spec_), Type::s8,
+                                            dnnl::memory::format_tag::any),
+      target, attributes);
   if (!chosen || IsSlow(chosen)) return false;
   // May throw: before anything is stored.
   const Primitive primitive(chosen);
-  RKNND_RETURN_IF_ERROR(PackWeights(request, chosen.weights_desc(), true));
-  RKNND_RETURN_IF_ERROR(PackBias(request));
+  implementation_ = chosen.impl_info_str();
+  packed_desc_ = chosen.weights_desc();
+  RKNND_RETURN_IF_ERROR(Pack(request, whole, /*as_integers=*/true));
   scratch_ = chosen.scratchpad_desc().get_size();
   if (rounds_) {
     output_at_ = Aligned(scratch_);
@@ -231,7 +304,8 @@ absl::StatusOr<bool> IntegerConvolution::MakeInteger(
   return true;
 }
 
-absl::Status IntegerConvolution::MakeFloat(const KernelRequest& request) {
+absl::Status IntegerConvolution::MakeFloat(const KernelRequest& request,
+                                           const IntegerConvolution* whole) {
   in_floats_ = true;
   rounds_ = flips_ = false;
   scratch_ = 0;
@@ -241,17 +315,16 @@ absl::Status IntegerConvolution::MakeFloat(const KernelRequest& request) {
   TensorSpec source = spec_.input;
   TensorSpec target = spec_.output;
   source.type = target.type = DataType::kFloat32;
-  const Primitive::primitive_desc chosen =
-      Choose(spec_, Describe(source),
-             {GroupedDims(spec_), Type::f32, dnnl::memory::format_tag::any},
-             Describe(target), attributes);
+  const Primitive::primitive_desc chosen = Choose(
+      spec_, Describe(source),
+      whole != nullptr ? whole->packed_desc_
+                       : dnnl::memory::desc(GroupedDims(spec_), Type::f32,
+                                            dnnl::memory::format_tag::any),
+      Describe(target), attributes);
   if (!chosen) return request.node.Error("oneDNN has no kernel for it");
-  RKNND_RETURN_IF_ERROR(PackWeights(request, chosen.weights_desc(), false));
-  RKNND_RETURN_IF_ERROR(PackBias(request));
-  RKNND_ASSIGN_OR_RETURN(
-      const std::byte* const scale,
-      request.weights.StoreCopy(std::as_bytes(std::span(spec_.scale))));
-  scale_ = As<float>(scale);
+  implementation_ = chosen.impl_info_str();
+  packed_desc_ = chosen.weights_desc();
+  RKNND_RETURN_IF_ERROR(Pack(request, whole, /*as_integers=*/false));
   input_at_ = Aligned(chosen.scratchpad_desc().get_size());
   output_at_ = input_at_ + Aligned(source.bytes());
   scratch_ = output_at_ + Aligned(target.bytes());

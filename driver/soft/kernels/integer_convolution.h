@@ -22,9 +22,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "driver/soft/kernels/convolution_cut.h"
 #include "driver/soft/kernels/onednn.h"
 #include "driver/soft/kernels/operator.h"
 
@@ -53,6 +55,9 @@ class IntegerConvolution final : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(
       const KernelRequest& request, IntegerConvolutionSpec spec);
+  // The same in pieces for the cores of a gang.
+  static absl::StatusOr<std::unique_ptr<Kernel>> MakeShared(
+      const KernelRequest& request, IntegerConvolutionSpec spec);
 
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
   [[nodiscard]] bool reads_constant(size_t i) const override;
@@ -63,12 +68,25 @@ class IntegerConvolution final : public Kernel {
  private:
   explicit IntegerConvolution(IntegerConvolutionSpec spec);
 
-  // Throw dnnl::error and std::bad_alloc. False: no quick kernel.
-  absl::StatusOr<bool> MakeInteger(const KernelRequest& request);
-  absl::Status MakeFloat(const KernelRequest& request);
+  static absl::StatusOr<std::unique_ptr<IntegerConvolution>> MakeWhole(
+      const KernelRequest& request, IntegerConvolutionSpec spec);
+  // A part of the pictures or of their rows, on the packed weights of `whole`.
+  // UNIMPLEMENTED where oneDNN would compute it otherwise.
+  static absl::StatusOr<std::unique_ptr<Kernel>> MakePiece(
+      const KernelRequest& request, const IntegerConvolution& whole,
+      const ConvolutionPiece& piece);
+
+  // Throw dnnl::error and std::bad_alloc. False: no quick kernel. `whole`:
+  // this is a piece of it.
+  absl::StatusOr<bool> MakeInteger(const KernelRequest& request,
+                                   const IntegerConvolution* whole = nullptr);
+  absl::Status MakeFloat(const KernelRequest& request,
+                         const IntegerConvolution* whole = nullptr);
+  // Weights, bias and scales; or those of `whole`.
+  absl::Status Pack(const KernelRequest& request,
+                    const IntegerConvolution* whole, bool as_integers);
   absl::Status PackWeights(const KernelRequest& request,
                            const dnnl::memory::desc& wanted, bool as_integers);
-  absl::Status PackBias(const KernelRequest& request);
   [[nodiscard]] bool FitsInt8() const;
   void SetPostOps(dnnl::primitive_attr& attributes) const;
   void Widen(const std::byte* input, int32_t zero, float* out) const;
@@ -79,6 +97,8 @@ class IntegerConvolution final : public Kernel {
                  int64_t count, T* out) const;
 
   IntegerConvolutionSpec spec_;
+  dnnl::memory::desc packed_desc_;  // of the weights
+  std::string implementation_;      // oneDNN's name for it
   const std::byte* weights_ = nullptr;
   const std::byte* bias_ = nullptr;
   const float* scale_ = nullptr;  // of the float form

@@ -37,7 +37,19 @@ int64_t PhysicalElements(const TensorSpec& spec) {
   return ProductOf(shape, 0, shape.size());
 }
 
+Range ShareOf(Part part, int64_t count, int64_t unit) {
+  const int64_t units = (count + unit - 1) / unit;
+  const auto cut = [&](uint32_t index) {
+    return std::min(units * index / part.count * unit, count);
+  };
+  return {cut(part.index), cut(part.index + 1)};
+}
+
 void ClearPadding(const TensorSpec& spec, float* data) {
+  ClearPadding(spec, data, {0, PhysicalElements(spec)});
+}
+
+void ClearPadding(const TensorSpec& spec, float* data, Range elements) {
   const int64_t block = spec.placement.block;
   if (block <= 1 || spec.shape.size() < 2 || spec.elements() == 0) return;
   const int64_t used = spec.shape[1] % block;
@@ -45,9 +57,13 @@ void ClearPadding(const TensorSpec& spec, float* data) {
   const int64_t blocks = spec.shape[1] / block + 1;
   const int64_t pixels = ProductOf(spec.shape, 2, spec.shape.size());
   for (int64_t n = 0; n < spec.shape[0]; ++n) {
-    float* last = data + (n * blocks + blocks - 1) * pixels * block;
-    for (int64_t p = 0; p < pixels; ++p) {
-      std::fill(last + p * block + used, last + (p + 1) * block, 0.0F);
+    const int64_t last = (n * blocks + blocks - 1) * pixels * block;
+    const int64_t begin = std::max(elements.begin, last) - last;
+    const int64_t end = std::min(elements.end, last + pixels * block) - last;
+    for (int64_t p = begin / block; p * block < end; ++p) {
+      const int64_t from = std::max(p * block + used, begin);
+      const int64_t to = std::min((p + 1) * block, end);
+      if (from < to) std::fill(data + last + from, data + last + to, 0.0F);
     }
   }
 }
@@ -74,7 +90,7 @@ template <size_t K>
 bool StridedLoop<K>::Next(Cursor& cursor) const {
   for (size_t d = dims_.size() - 1; d > 0; --d) {
     const size_t i = d - 1;
-    if (++cursor.index[i] < dims_[i]) {
+    if (++cursor.index[i] < (i == 0 ? cursor.end : dims_[i])) {
       for (size_t k = 0; k < K; ++k) cursor.offsets[k] += strides_[k][i];
       return true;
     }

@@ -5,6 +5,7 @@
 #ifndef DRIVER_SOFT_KERNELS_LOOPS_H_
 #define DRIVER_SOFT_KERNELS_LOOPS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,50 @@ T* As(std::byte* data) {
   return reinterpret_cast<T*>(data);
 }
 
+// A part's share of `count` things in a row, cut between multiples of `unit`.
+struct Range {
+  int64_t begin = 0, end = 0;
+  [[nodiscard]] int64_t size() const { return end - begin; }
+};
+Range ShareOf(Part part, int64_t count, int64_t unit = 1);
+
+// Floats and bytes are cut where cache lines and the widest vectors begin, so
+// that each element is computed by the same instructions in every part.
+inline constexpr int64_t kElementUnit = 64;
+
+// A kernel whose work on `elements` elements the cores of a gang share out:
+// void(Inputs, Outputs, Part).
+template <class F>
+class SharedKernel final : public Kernel {
+ public:
+  SharedKernel(F function, int64_t elements)
+      : function_(std::move(function)), elements_(elements) {}
+  absl::Status Run(Inputs inputs, Outputs outputs, std::byte*) const override {
+    function_(inputs, outputs, Part{});
+    return absl::OkStatus();
+  }
+  [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
+    // Less takes longer to hand over than to do: about a microsecond.
+    constexpr int64_t kLeast = 4096;
+    return static_cast<uint32_t>(
+        std::clamp<int64_t>(elements_ / kLeast, 1, cores));
+  }
+  absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
+                       std::byte*) const override {
+    function_(inputs, outputs, part);
+    return absl::OkStatus();
+  }
+
+ private:
+  F function_;
+  int64_t elements_;
+};
+
+template <class F>
+std::unique_ptr<Kernel> MakeSharedKernel(int64_t elements, F function) {
+  return std::make_unique<SharedKernel<F>>(std::move(function), elements);
+}
+
 // Axes as they lie in memory: a blocked tensor is a dense one with one more
 // axis (N, C/b, H, W, b).
 Shape PhysicalShape(const TensorSpec& spec);
@@ -63,6 +108,8 @@ int64_t PhysicalElements(const TensorSpec& spec);
 // Sets the channels that only fill up the last block to zero: consumers rely
 // on it. Does nothing for dense tensors.
 void ClearPadding(const TensorSpec& spec, float* data);
+// Only where that lies among these physical elements.
+void ClearPadding(const TensorSpec& spec, float* data, Range elements);
 
 // Row-major strides in elements.
 Shape DenseStrides(const Shape& shape);
@@ -105,18 +152,44 @@ class StridedLoop {
   // Calls f(offsets, n) for each innermost run of n elements.
   template <class F>
   void Run(F&& f) const {
-    if (empty_) return;
+    Run(Part{}, std::forward<F>(f));
+  }
+  // A part of them: its share of the outermost axis.
+  template <class F>
+  void Run(Part part, F&& f) const {
+    const Range share = ShareOfOutermost(part);
+    if (empty_ || share.size() <= 0) return;
     Cursor cursor;
+    for (size_t k = 0; k < K; ++k) {
+      cursor.offsets[k] = share.begin * strides_[k].front();
+    }
+    if (dims_.size() == 1) {
+      f(std::as_const(cursor.offsets), share.size());
+      return;
+    }
+    cursor.index[0] = share.begin;
+    cursor.end = share.end;
     do {
       f(std::as_const(cursor.offsets), dims_.back());
     } while (Next(cursor));
+  }
+  // The elements of operand k, which is dense, that a part walks.
+  [[nodiscard]] Range ElementsOf(size_t k, Part part) const {
+    const Range share = ShareOfOutermost(part);
+    if (empty_) return {};
+    return {share.begin * strides_[k].front(), share.end * strides_[k].front()};
   }
 
  private:
   struct Cursor {
     Offsets offsets{};
     std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
+    int64_t end = 0;                            // of the outermost
   };
+  [[nodiscard]] Range ShareOfOutermost(Part part) const {
+    if (dims_.empty()) return {};
+    return ShareOf(part, dims_.front(), dims_.size() == 1 ? kElementUnit : 1);
+  }
   // To the next run; false after the last. Out of line: there are hundreds of
   // loops.
   bool Next(Cursor& cursor) const;

@@ -100,15 +100,23 @@ DnnlCall::DnnlCall(const dnnl::primitive& primitive,
                    const std::vector<DnnlArgument>& arguments)
     : primitive_(primitive) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].fixed == nullptr) bound_.push_back(i);
+    if (arguments[i].fixed == nullptr) {
+      bound_.push_back(i);
+    } else {
+      fixed_.emplace_back(arguments[i].desc, CpuEngine(),
+                          const_cast<void*>(arguments[i].fixed));
+    }
   }
   for (Set& set : sets_) {
     set.stream = dnnl::stream(CpuEngine());
+    size_t fixed = 0;
     for (const DnnlArgument& argument : arguments) {
+      if (argument.fixed != nullptr) {
+        set.arguments.push_back({argument.index, fixed_[fixed++].get()});
+        continue;
+      }
       set.memory.emplace_back(argument.desc, CpuEngine(),
-                              argument.fixed == nullptr
-                                  ? DNNL_MEMORY_NONE
-                                  : const_cast<void*>(argument.fixed));
+                              static_cast<void*>(DNNL_MEMORY_NONE));
       set.arguments.push_back({argument.index, set.memory.back().get()});
     }
   }

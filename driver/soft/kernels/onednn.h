@@ -53,8 +53,9 @@ struct DnnlArgument {
   const void* fixed = nullptr;
 };
 
-// A primitive and what it is called with. A memory object cannot be shared by
-// two runs, so there are kSets sets of them, one taken for each run.
+// A primitive and what it is called with. A memory object that is bound anew
+// cannot be shared by two runs, so there are kSets sets of them, one taken for
+// each run; those bound once for all are shared.
 // Construction may throw dnnl::error.
 class DnnlCall {
  public:
@@ -77,6 +78,7 @@ class DnnlCall {
   };
 
   const dnnl::primitive primitive_;
+  std::vector<dnnl::memory> fixed_;
   std::vector<size_t> bound_;  // positions of the arguments not fixed
   std::array<Set, kSets> sets_;
   mutable std::atomic<uint32_t> free_{(1U << kSets) - 1};

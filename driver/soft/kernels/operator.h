@@ -111,6 +111,11 @@ class WeightStore {
   }
 };
 
+// Which of so many parts of a layer's work: each core of a gang does one.
+struct Part {
+  uint32_t index = 0, count = 1;
+};
+
 // One layer's computation, bound to its shapes. Immutable once made.
 class Kernel {
  public:
@@ -129,6 +134,22 @@ class Kernel {
   virtual absl::Status Run(std::span<const std::byte* const> inputs,
                            std::span<std::byte* const> outputs,
                            std::byte* scratch) const = 0;
+
+  // Into how many parts the work is cut for a gang of so many cores; 1: one
+  // core does it while the others wait. At most `cores`.
+  [[nodiscard]] virtual uint32_t PartsFor(uint32_t cores) const {
+    (void)cores;
+    return 1;
+  }
+  // One of PartsFor's parts: all of them together, in any order or at once, do
+  // what Run does: integers to the bit, floats but for their last bit where a
+  // library sums in another order. Each has scratch of its own. Thread: as Run.
+  virtual absl::Status RunPart(Part part,
+                               std::span<const std::byte* const> inputs,
+                               std::span<std::byte* const> outputs,
+                               std::byte* scratch) const {
+    return part.index == 0 ? Run(inputs, outputs, scratch) : absl::OkStatus();
+  }
 };
 
 // What a kernel is made from.
@@ -137,6 +158,8 @@ struct KernelRequest {
   std::span<const TensorSpec> inputs;  // as the node's, then the epilogue's add
   std::span<const TensorSpec> outputs;
   WeightStore& weights;
+  // The largest gang that will run it.
+  uint32_t cores = 1;
 };
 
 // Which placements an operator's kernel takes; plan/ chooses among them and
@@ -145,6 +168,16 @@ enum class PlacementRule : uint8_t {
   kDense,        // dense only
   kElementwise,  // any, the same for all non-scalar inputs and the output
   kChannelwise,  // Conv, pooling: blocked where the operator says it pays
+};
+
+// Which of its inputs a kernel may write its output over, where they have the
+// output's type, shape and placement: those of which no element is read after
+// that of the output is written.
+enum class Overwrite : uint8_t {
+  kNever,
+  kFirst,  // input 0
+  kAny,    // any one
+  kAdded,  // the epilogue's added tensor
 };
 
 struct Operator {
@@ -166,6 +199,7 @@ struct Operator {
   // What fusion may put behind it.
   bool takes_activation = false;
   bool takes_add = false;
+  Overwrite overwrites = Overwrite::kNever;
 };
 
 class OperatorTable {

@@ -150,10 +150,12 @@ const OperatorTable& OperatorTable::Get() {
     RegisterGather(all);
     RegisterGenerators(all);
     RegisterGlobalPooling(all);
+    RegisterGlu(all);
     RegisterMatMul(all);
     RegisterNormalization(all);
     RegisterPad(all);
     RegisterPooling(all);
+    RegisterPRelu(all);
     RegisterQuantize(all);
     RegisterQuantizedConcat(all);
     RegisterQuantizedConvolution(all);

@@ -69,7 +69,7 @@ MadeKernel MakeBinaryOf(const KernelRequest& request, const Quantized& a,
     low = epilogue.alpha / y.scale[0];
     high = epilogue.beta / y.scale[0];
   }
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
+  const auto run = [=](Inputs inputs, Outputs outputs, Part part) {
     const auto& step = loop.inner_strides();
     const auto combine = [=](T x, T z) {
       const auto left = static_cast<float>(int32_t{x} - a_zero);
@@ -80,7 +80,7 @@ MadeKernel MakeBinaryOf(const KernelRequest& request, const Quantized& a,
       v = v < high ? v : high;
       return Quantize<T>(v, y_zero);
     };
-    loop.Run([&](const auto& at, int64_t n) {
+    loop.Run(part, [&](const auto& at, int64_t n) {
       const T* x = As<T>(inputs[0]) + at[0];
       const T* z = As<T>(inputs[3]) + at[1];
       T* out = As<T>(outputs[0]) + at[2];
@@ -92,6 +92,10 @@ MadeKernel MakeBinaryOf(const KernelRequest& request, const Quantized& a,
         }
       }
     });
+  };
+  if (!kProduct) return MakeSharedKernel(PhysicalElements(output), run);
+  return MakeKernel([run](Inputs inputs, Outputs outputs, std::byte*) {
+    run(inputs, outputs, Part{});
   });
 }
 
@@ -166,7 +170,8 @@ void RegisterQuantizedElementwise(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferBinary,
                .make = MakeBinary,
-               .may_channels_last = MayLieLast});
+               .may_channels_last = MayLieLast,
+               .overwrites = Overwrite::kAny});
   }
   for (const char* type : {"QLinearSigmoid", "QLinearLeakyRelu"}) {
     table.Add({.domain = "com.microsoft",
@@ -174,14 +179,16 @@ void RegisterQuantizedElementwise(OperatorTable& table) {
                .placement = PlacementRule::kElementwise,
                .infer = InferUnary,
                .make = MakeUnary,
-               .may_channels_last = OnlyTensorLast});
+               .may_channels_last = OnlyTensorLast,
+               .overwrites = Overwrite::kFirst});
   }
   table.Add({.domain = "rknnd",
              .type = "Lookup",
              .placement = PlacementRule::kElementwise,
              .infer = InferLookup,
              .make = MakeLookupNode,
-             .may_channels_last = OnlyTensorLast});
+             .may_channels_last = OnlyTensorLast,
+             .overwrites = Overwrite::kFirst});
 }
 
 }  // namespace rknnd::soft

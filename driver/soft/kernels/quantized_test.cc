@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/testing/one_node.h"
@@ -75,8 +76,9 @@ struct Trial {
   std::vector<Tensor> inputs;
   std::map<std::string, Attribute> attributes = {};
   Epilogue epilogue = {};
-  bool last = false;      // channels last wherever the operator takes that
-  bool all_last = false;  // and an error where it does not
+  bool last = false;           // channels last wherever the operator takes that
+  bool all_last = false;       // and an error where it does not
+  mutable uint32_t parts = 1;  // into how many Go() cut it for three cores
 
   absl::StatusOr<Numbers> Go() const {
     Graph graph;
@@ -134,7 +136,7 @@ struct Trial {
     testing::TestWeights weights;
     RKNND_ASSIGN_OR_RETURN(
         const std::unique_ptr<Kernel> kernel,
-        op->make({view, specs, std::span(&output, 1), weights}));
+        op->make({view, specs, std::span(&output, 1), weights, 3}));
     std::vector<std::byte> out(output.bytes() + 64);
     std::byte* const outputs[] = {out.data()};
     std::vector<std::byte> scratch(kernel->scratch_size() + 64);
@@ -143,6 +145,19 @@ struct Trial {
     auto* const room = static_cast<std::byte*>(
         std::align(64, kernel->scratch_size(), at, room_size));
     RKNND_RETURN_IF_ERROR(kernel->Run(pointers, outputs, room));
+    for (const uint32_t cores : {2U, 3U}) {
+      const std::vector<std::byte> whole = out;
+      std::fill(out.begin(), out.end(), std::byte{0x55});
+      parts = kernel->PartsFor(cores);
+      for (uint32_t part = parts; part > 0; --part) {
+        RKNND_RETURN_IF_ERROR(
+            kernel->RunPart({part - 1, parts}, pointers, outputs, room));
+      }
+      if (std::memcmp(whole.data(), out.data(), output.bytes()) != 0) {
+        return absl::InternalError(
+            absl::StrCat("in ", parts, " parts it is another"));
+      }
+    }
     Numbers numbers(static_cast<size_t>(output.elements()));
     const NumberReader read = ReaderOf(output.type);
     for (size_t i = 0; i < numbers.size(); ++i) {
@@ -255,6 +270,54 @@ class QLinearConvTest : public ::testing::TestWithParam<ConvCase> {
     return out;
   }
 };
+
+struct RowCase {
+  const char* name;
+  int64_t channels, outputs, groups, kernel, stride, dilation;
+  double x_zero, w_zero, y_zero;
+};
+void PrintTo(const RowCase& c, std::ostream* out) { *out << c.name; }
+
+// Rows of one picture, as the cores of a gang share them: Go() compares.
+class QLinearConvRowsTest : public ::testing::TestWithParam<RowCase> {};
+
+TEST_P(QLinearConvRowsTest, PartsAreTheWhole) {
+  const RowCase& c = GetParam();
+  for (const DataType type : {DataType::kInt8, DataType::kUint8}) {
+    const DataType weights = c.w_zero == 0 ? DataType::kInt8 : DataType::kUint8;
+    const int64_t pad = c.kernel / 2;
+    const Trial trial = {
+        .type = "QLinearConv",
+        .domain = "",
+        .inputs = {Noise(type, {1, c.channels, 37, 29}, 1), Scalar(0.05),
+                   ZeroPoint(type, c.x_zero),
+                   Noise(weights,
+                         {c.outputs, c.channels / c.groups, c.kernel, c.kernel},
+                         2, true),
+                   Scalar(0.02), ZeroPoint(weights, c.w_zero), Scalar(1.7),
+                   ZeroPoint(type, c.y_zero)},
+        .attributes = {{"group", c.groups},
+                       {"strides", IntList{c.stride, c.stride}},
+                       {"dilations", IntList{c.dilation, c.dilation}},
+                       {"pads", IntList{pad, pad, pad, pad}}},
+        .last = true};
+    const auto have = trial.Go();
+    ASSERT_TRUE(have.ok()) << have.status();
+    EXPECT_EQ(trial.parts, 3U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, QLinearConvRowsTest,
+    ::testing::Values(RowCase{"plain", 16, 24, 1, 3, 1, 1, 0, 0, 0},
+                      RowCase{"zero_points", 16, 24, 1, 3, 1, 1, 3, 0, 5},
+                      RowCase{"uneven_weights", 16, 24, 1, 3, 1, 1, 3, 131, 5},
+                      RowCase{"strided", 24, 40, 1, 5, 2, 1, 7, 0, 3},
+                      RowCase{"dilated", 16, 17, 1, 3, 1, 3, 7, 0, 3},
+                      RowCase{"pointwise", 32, 19, 1, 1, 1, 1, 7, 0, 3},
+                      RowCase{"depthwise", 48, 48, 48, 3, 1, 1, 7, 0, 3},
+                      RowCase{"groups", 32, 32, 2, 3, 1, 1, 0, 0, 0}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(QLinearConvTest, AgreesWithPlainLoops) {
   Trial run = Node();

@@ -73,7 +73,7 @@ void SetSizes(TensorAttr& attr) {
 
 absl::StatusOr<IoPort> IoPort::Make(Direction direction,
                                     const std::string& name, DataType type,
-                                    const Shape& shape, uint32_t half_block,
+                                    const Shape& shape, const NativeForm& form,
                                     PortConversion conversion) {
   const char* kind = direction == Direction::kInput ? "input" : "output";
   std::optional<TensorType> outer = OuterType(type);
@@ -101,9 +101,6 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
   if (quantized && direction == Direction::kInput) {
     conversion.table = TableOf(conversion, type);
   }
-  // An element of a byte has half the size, a block twice the channels.
-  const uint32_t block = quantized ? 2 * half_block : half_block;
-  port.block_ = block;
   TensorAttr& attr = port.attr_;
   attr.name = name;
   attr.type = *outer;
@@ -132,24 +129,57 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
     }
   }
   SetSizes(attr);
-  port.native_ = attr;
-  int64_t channels = shape.size() == 4 ? shape[1] : 0;
-  bool few = channels == 1 || channels == 3 || channels == 4;
-  if (shape.size() == 4 && (type == DataType::kFloat32 || quantized) &&
-      (direction == Direction::kOutput || !few)) {
-    TensorAttr& native = port.native_;
-    auto blocks = static_cast<uint32_t>((channels + block - 1) /
-                                        static_cast<int64_t>(block));
-    native.layout = TensorLayout::kNc1hwc2;
-    native.w_stride = 0;
-    native.dims = {static_cast<uint32_t>(shape[0]), blocks,
-                   static_cast<uint32_t>(shape[2]),
-                   static_cast<uint32_t>(shape[3]), block};
-    SetSizes(native);
-    // Memory sized for the native form takes every other one of this type.
-    attr.size_with_stride = std::max(attr.size, native.size);
-  }
+  port.MakeNative(form);
   return port;
+}
+
+// Few channels stay side by side, in rows of whole alignments; more of them go
+// into blocks. What is neither is filled up at its end.
+void IoPort::MakeNative(const NativeForm& form) {
+  native_ = attr_;
+  const auto up = [](uint64_t value, uint64_t to) {
+    return (value + to - 1) / to * to;
+  };
+  if (shape_.size() != 4) {
+    native_.size_with_stride = up(native_.size, form.alignment);
+    attr_.size_with_stride = native_.size_with_stride;
+    return;
+  }
+  const int64_t channels = shape_[1];
+  const bool few = channels == 1 || channels == 3 || channels == 4;
+  const bool input = direction_ == Direction::kInput;
+  if (input && few && attr_.layout == TensorLayout::kNhwc) {
+    native_.w_stride =
+        static_cast<uint32_t>(up(attr_.w_stride, form.alignment));
+    native_.size_with_stride = native_.size / attr_.w_stride * native_.w_stride;
+  } else if (!input || !few) {
+    block_ = native_.type == TensorType::kFloat16 ? form.half_block
+             : native_.type == TensorType::kInt8  ? form.int8_block
+             : native_.type == TensorType::kInt16 ? form.int16_block
+                                                  : 0;
+  }
+  if (block_ != 0) {
+    const auto blocks = static_cast<uint32_t>((channels + block_ - 1) /
+                                              static_cast<int64_t>(block_));
+    native_.layout = TensorLayout::kNc1hwc2;
+    native_.w_stride = 0;
+    native_.dims = {static_cast<uint32_t>(shape_[0]), blocks,
+                    static_cast<uint32_t>(shape_[2]),
+                    static_cast<uint32_t>(shape_[3]), block_};
+    SetSizes(native_);
+  }
+  // Memory sized for the native form takes every other one of this type.
+  attr_.size_with_stride = std::max(attr_.size, native_.size_with_stride);
+}
+
+void IoPort::Repeat(uint32_t slices) {
+  slices_ = slices;
+  for (TensorAttr* attr : {&attr_, &native_}) {
+    attr->dims[0] *= slices;
+    attr->elements *= slices;
+    attr->size *= slices;
+    attr->size_with_stride *= slices;
+  }
 }
 
 absl::Status IoPort::Refuse(const std::string& what) const {
@@ -225,9 +255,10 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
                                  format.h_stride,
                                  ": only 4-D tensors have rows"));
     }
-    layout.width = static_cast<int64_t>(attr_.elements);
+    layout.width = static_cast<int64_t>(attr_.elements / slices_);
     layout.row = layout.plane = layout.item = layout.width;
     layout.bytes = attr_.elements * size;
+    layout.slice_step = layout.slice_bytes = layout.bytes / slices_;
     return layout;
   }
   layout.batch = shape_[0];
@@ -283,6 +314,7 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
   bool overflow = __builtin_mul_overflow(layout.row, h_stride, &layout.plane) ||
                   __builtin_mul_overflow(layout.plane, groups, &layout.item) ||
                   __builtin_mul_overflow(layout.item, layout.batch, &last) ||
+                  __builtin_mul_overflow(last, int64_t{slices_}, &last) ||
                   last > INT64_MAX / 16;
   if (overflow) {
     return Refuse(absl::StrCat("w_stride ", w_stride, ", h_stride ", h_stride,
@@ -291,7 +323,9 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
   // The last row need not be followed by padding.
   int64_t end = (layout.batch - 1) * layout.item + (groups - 1) * layout.plane +
                 (layout.height - 1) * layout.row + layout.width * layout.pitch;
-  layout.bytes = static_cast<uint64_t>(end) * size;
+  layout.slice_bytes = static_cast<uint64_t>(end) * size;
+  layout.slice_step = static_cast<uint64_t>(layout.item * layout.batch) * size;
+  layout.bytes = (slices_ - 1) * layout.slice_step + layout.slice_bytes;
   return layout;
 }
 

@@ -28,6 +28,9 @@ struct ClientLayout {
   int64_t plane = 0;   // elements from group to group
   int64_t item = 0;    // elements from batch item to batch item
   uint64_t bytes = 0;  // from the first to the last element
+  // All above but `bytes` is one slice's; where the port has several, one
+  // starts so many bytes behind the other and has so many.
+  uint64_t slice_step = 0, slice_bytes = 0;
   bool as_is = false;  // no mean, no deviation: pass_through
 };
 
@@ -37,33 +40,44 @@ struct PortConversion {
   std::optional<Quantization> quantization;
   // For each channel, or empty: (x - mean) / deviation.
   std::vector<float> mean, deviation;
-  // The network itself is NHWC: its channels are the last axis, not axis 1.
-  bool channels_last = false;
   // Of a quantised input: what each uint8 becomes, for each channel or once.
   std::vector<uint8_t> table;
 
   [[nodiscard]] bool normalises() const { return !mean.empty(); }
-  // Of an element at `channel` (of axis 1) and `pixel` (of the axes behind it,
-  // the last of which has `width`).
-  [[nodiscard]] int64_t Channel(int64_t channel, int64_t pixel,
-                                int64_t width) const {
-    return channels_last ? pixel % width : channel;
-  }
   [[nodiscard]] float Normalise(float x, int64_t channel) const {
     const auto c = static_cast<size_t>(channel);
     return (x - mean[c]) / deviation[c];
   }
 };
 
+// How the SoC wants tensors at its first and last layers: C2 of NC1HWC2 by what
+// a channel is, and what the rows of images, and tensors that are not 4-D, are
+// filled up to.
+struct NativeForm {
+  uint32_t half_block = 8, int8_block = 16, int16_block = 8;
+  uint32_t alignment = 16;  // pixels of a row; bytes of a tensor
+
+  NativeForm() = default;
+  // The others as they are on every SoC so far, where bytes are half a half.
+  NativeForm(uint32_t half)  // NOLINT(google-explicit-constructor)
+      : half_block(half),
+        int8_block(2 * half),
+        int16_block(half),
+        alignment(2 * half) {}
+};
+
 // Thread: any; immutable once made.
 class IoPort {
  public:
-  // `half_block`: C2 of half precision on this SoC. UNIMPLEMENTED where the C
-  // API has no type for it.
+  // UNIMPLEMENTED where the C API has no type for it.
   static absl::StatusOr<IoPort> Make(driver::Direction direction,
                                      const std::string& name, DataType type,
-                                     const Shape& shape, uint32_t half_block,
+                                     const Shape& shape, const NativeForm& form,
                                      PortConversion conversion = {});
+
+  // From outside, `slices` tensors one behind the other: the first dimension,
+  // which is 1, becomes their number. shape() stays that of one.
+  void Repeat(uint32_t slices);
 
   [[nodiscard]] const driver::TensorAttr& attr() const { return attr_; }
   [[nodiscard]] const driver::TensorAttr& native() const { return native_; }
@@ -77,6 +91,7 @@ class IoPort {
       const driver::TensorFormat& format) const;
 
  private:
+  void MakeNative(const NativeForm& form);
   [[nodiscard]] absl::Status CheckType(
       const driver::TensorFormat& format) const;
   [[nodiscard]] absl::Status Refuse(const std::string& what) const;
@@ -85,7 +100,8 @@ class IoPort {
   driver::TensorAttr attr_, native_;
   DataType type_ = DataType::kFloat32;
   Shape shape_;
-  uint32_t block_ = 8;  // C2 of its type
+  uint32_t slices_ = 1;
+  uint32_t block_ = 0;  // C2 of its type; 0: none
   PortConversion conversion_;
 };
 

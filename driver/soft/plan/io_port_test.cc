@@ -72,6 +72,71 @@ TEST(IoPortTest, InputOfManyChannelsIsNativelyBlocked) {
   EXPECT_EQ(port.native().size, 2U * 24 * 240 * 320);
 }
 
+// Table 5-2 of the vendor's guide: 16 pixels on most SoCs, 8 where a block of
+// halves is 4.
+TEST(IoPortTest, RowsOfImagesAreNativelyAligned) {
+  for (const uint32_t half_block : {4U, 8U}) {
+    const IoPort port =
+        *IoPort::Make(Direction::kInput, "image", DataType::kFloat32,
+                      {1, 3, 20, 35}, half_block);
+    const uint32_t stride = half_block == 4 ? 40 : 48;
+
+    EXPECT_EQ(port.attr().w_stride, 35U);
+    EXPECT_EQ(port.native().layout, TensorLayout::kNhwc);
+    EXPECT_EQ(port.native().w_stride, stride);
+    EXPECT_EQ(port.native().size, 2U * 3 * 20 * 35);
+    EXPECT_EQ(port.native().size_with_stride, 2U * 3 * 20 * stride);
+    EXPECT_GE(port.attr().size_with_stride, port.native().size_with_stride);
+  }
+}
+
+TEST(IoPortTest, PassThroughTakesTheNativeRows) {
+  const IoPort port = *IoPort::Make(Direction::kInput, "image",
+                                    DataType::kFloat32, {1, 3, 20, 35}, 8);
+  const driver::TensorAttr& native = port.native();
+
+  auto layout = port.Resolve({.type = native.type,
+                              .layout = native.layout,
+                              .pass_through = true,
+                              .w_stride = native.w_stride});
+
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->row, 48 * 3);
+  EXPECT_LE(layout->bytes, native.size_with_stride);
+}
+
+TEST(IoPortTest, OtherRanksAreFilledUpAtTheirEnd) {
+  const IoPort port =
+      *IoPort::Make(Direction::kInput, "boxes", DataType::kFloat32, {1, 5}, 8);
+
+  EXPECT_EQ(port.native().size, 10U);
+  EXPECT_EQ(port.native().size_with_stride, 16U);
+}
+
+TEST(IoPortTest, BlocksGoByTheType) {
+  NativeForm form;
+  form.half_block = 4;
+  form.int8_block = 8;
+  form.int16_block = 2;
+  const Shape shape = {1, 13, 4, 4};
+  const auto dims = [&](DataType type, PortConversion conversion = {}) {
+    return IoPort::Make(Direction::kOutput, "y", type, shape, form,
+                        std::move(conversion))
+        ->native()
+        .dims;
+  };
+
+  EXPECT_THAT(dims(DataType::kFloat32), ElementsAre(1, 4, 4, 4, 4));
+  EXPECT_THAT(dims(DataType::kInt8), ElementsAre(1, 2, 4, 4, 8));
+  EXPECT_THAT(dims(DataType::kUint8, {.quantization = Quantization{},
+                                      .mean = {},
+                                      .deviation = {},
+                                      .table = {}}),
+              ElementsAre(1, 2, 4, 4, 8));
+  EXPECT_THAT(dims(DataType::kInt16), ElementsAre(1, 7, 4, 4, 2));
+  EXPECT_THAT(dims(DataType::kInt64), ElementsAre(1, 13, 4, 4));
+}
+
 TEST(IoPortTest, BytesFollowTheTypeNotTheAttribute) {
   const IoPort port = Image();
   const uint64_t pixels = 3 * 240 * 320;
@@ -145,6 +210,56 @@ TEST(IoPortTest, PassThroughWantsTheNativeForm) {
                                 .layout = TensorLayout::kNhwc,
                                 .pass_through = true}),
               HasSubstr("FP16 already, but type 3 (UINT8) is given"));
+}
+
+TEST(IoPortTest, RepeatedPortIsSoManyOneBehindTheOther) {
+  IoPort port = Image(Direction::kInput, 20);
+  const uint64_t one = port.attr().size;
+  const uint64_t native = port.native().size;
+
+  port.Repeat(4);
+
+  EXPECT_THAT(port.attr().dims, ElementsAre(4, 240, 320, 20));
+  EXPECT_THAT(port.native().dims, ElementsAre(4, 3, 240, 320, 8));
+  EXPECT_EQ(port.attr().size, 4 * one);
+  EXPECT_EQ(port.native().size, 4 * native);
+  const auto layout = port.Resolve(
+      {.type = TensorType::kFloat16, .layout = TensorLayout::kNc1hwc2});
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->batch, 1);
+  EXPECT_EQ(layout->bytes, 4 * native);
+  EXPECT_EQ(layout->slice_step, native);
+  EXPECT_EQ(layout->slice_bytes, native);
+}
+
+TEST(IoPortTest, RowsOfARepeatedPortLieApartAsItsStridesSay) {
+  IoPort port = Image();
+  port.Repeat(2);
+
+  const auto layout = port.Resolve({.type = TensorType::kUint8,
+                                    .layout = TensorLayout::kNhwc,
+                                    .w_stride = 336,
+                                    .h_stride = 256});
+
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->slice_step, 256U * 336 * 3);
+  EXPECT_EQ(layout->slice_bytes, (239U * 336 + 320) * 3);
+  EXPECT_EQ(layout->bytes, layout->slice_step + layout->slice_bytes);
+}
+
+TEST(IoPortTest, RepeatedTensorWithoutRowsIsRepeatedWhole) {
+  IoPort port =
+      *IoPort::Make(Direction::kOutput, "n", DataType::kInt64, {1, 5}, 8);
+  port.Repeat(3);
+
+  const auto layout = port.Resolve(
+      {.type = TensorType::kInt64, .layout = TensorLayout::kUndefined});
+
+  EXPECT_THAT(port.attr().dims, ElementsAre(3, 5));
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->width, 5);
+  EXPECT_EQ(layout->bytes, 120U);
+  EXPECT_EQ(layout->slice_step, 40U);
 }
 
 TEST(IoPortTest, EmptyTensorIsRefused) {

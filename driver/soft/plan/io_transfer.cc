@@ -126,21 +126,9 @@ void ClearPadding(const ClientLayout& layout, const Inside& inside,
   }
 }
 
-// In place: runs of one channel, or pixels of `pitch` floats, from pixel
-// `first`.
-void Normalise(const ClientLayout& layout, const PortConversion& conversion,
-               int64_t channel, int64_t there, int64_t pitch, int64_t first,
-               int64_t count, float* pixels) {
-  if (conversion.channels_last) {
-    for (int64_t p = 0; p < count; ++p) {
-      const int64_t at = conversion.Channel(0, first + p, layout.width);
-      for (int64_t c = 0; c < there; ++c) {
-        float& x = pixels[p * pitch + c];
-        x = conversion.Normalise(x, at);
-      }
-    }
-    return;
-  }
+// In place: runs of one channel, or pixels of `pitch` floats.
+void Normalise(const PortConversion& conversion, int64_t channel, int64_t there,
+               int64_t pitch, int64_t count, float* pixels) {
   for (int64_t c = 0; c < there; ++c) {
     const auto at = static_cast<size_t>(channel + c);
     const float mean = conversion.mean[at];
@@ -164,14 +152,12 @@ void ReadFloats(const ClientLayout& layout, const std::byte* client,
     float* to = tensor + inside.At(n, channel, first);
     if (inside.block == 1 && layout.pitch == 1) {
       ToFloat(layout.type, from, count, to);
-      if (normalises)
-        Normalise(layout, conversion, channel, 1, 1, first, count, to);
+      if (normalises) Normalise(conversion, channel, 1, 1, count, to);
       return;
     }
     ToFloat(layout.type, from, count * layout.pitch, pixels);
     if (normalises) {
-      Normalise(layout, conversion, channel, there, layout.pitch, first, count,
-                pixels);
+      Normalise(conversion, channel, there, layout.pitch, count, pixels);
     }
     if (inside.block == 1) {
       SplitPixels(pixels, count, layout.pitch, there, to, inside.pixels);
@@ -261,6 +247,12 @@ void WriteIntegers(const ClientLayout& layout, std::byte* client,
         } else {
           Store(client, i, from[p]);
         }
+      }
+    }
+    // Channels that fill up the last block; floats have none here.
+    for (int64_t c = there; c < layout.pitch && !as_float; ++c) {
+      for (int64_t p = 0; p < count; ++p) {
+        Store(client, at + p * layout.pitch + c, T{});
       }
     }
   });

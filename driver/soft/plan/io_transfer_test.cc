@@ -190,6 +190,39 @@ TEST(IoTransferTest, EveryOutputFormatIsWrittenRightAndNothingElse) {
   EXPECT_GT(tried, 100);
 }
 
+TEST(IoTransferTest, IntegersLieInBlocksOfTheirTypeBothWays) {
+  const Shape shape{1, 5, 2, 3};
+  for (const DataType type : {DataType::kInt8, DataType::kInt16}) {
+    const auto size = SizeOf(type);
+    const int64_t block = type == DataType::kInt8 ? 8 : 4;
+    std::vector<std::byte> tensor(30 * size);
+    for (size_t i = 0; i < 30; ++i) {
+      tensor[i * size] = static_cast<std::byte>(i + 1);
+    }
+    IoPort out = *IoPort::Make(Direction::kOutput, "y", type, shape, 4);
+    IoPort in = *IoPort::Make(Direction::kInput, "x", type, shape, 4);
+    const TensorFormat format = {.type = out.native().type,
+                                 .layout = TensorLayout::kNc1hwc2,
+                                 .pass_through = true};
+    auto layout = out.Resolve(format);
+    ASSERT_TRUE(layout.ok()) << layout.status();
+    ASSERT_EQ(layout->group, block);
+    std::vector<std::byte> client(layout->bytes, std::byte{0x55});
+    std::vector<std::byte> back(tensor.size());
+
+    WriteOutput(*layout, client.data(), {type, shape, {}}, tensor.data(),
+                nullptr);
+    auto again = in.Resolve(format);
+    ASSERT_TRUE(again.ok()) << again.status();
+    ReadInput(*again, client.data(), {type, shape, {}}, back.data(), nullptr);
+
+    EXPECT_EQ(back, tensor);
+    // Channel 1 of the first pixel lies beside channel 0.
+    EXPECT_EQ(client[size], std::byte{7});
+    EXPECT_EQ(static_cast<int>(client.back()), 0);
+  }
+}
+
 TEST(IoTransferTest, IntegersKeepTheirValues) {
   const Shape shape{1, 2, 2, 3};
   IoPort port =

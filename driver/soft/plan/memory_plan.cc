@@ -1,6 +1,8 @@
 // Placing intervals optimally is NP-hard. Each order of placing them below
 // finds the best gap for one tensor after the other; networks differ in which
-// order does best, so all are tried and the smallest result is taken.
+// order does best, so all are tried and the smallest result is taken. Then
+// whatever lies on top is placed earlier, over and over: most often it had come
+// when only bad gaps were left.
 
 #include "driver/soft/plan/memory_plan.h"
 
@@ -12,14 +14,19 @@
 namespace rknnd::soft {
 namespace {
 
-// Above this, only the order of time is tried: the others compare every pair.
-constexpr size_t kManyTensors = 4096;
+// Pairs of tensors. Above this, only the order of time is tried: the others
+// compare every pair. A quarter of a second for all of them.
+constexpr size_t kManyPairs = size_t{1} << 24;
 
 uint64_t Aligned(uint64_t size) {
   return std::max<uint64_t>(
       (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment,
       kTensorAlignment);
 }
+
+// Pairs looked at while improving one order, at some nanoseconds each.
+constexpr size_t kPairs = size_t{1} << 24;
+constexpr size_t kMostRounds = 400;
 
 bool Meet(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;
@@ -120,9 +127,32 @@ MemoryPlan InTime(std::span<const Lifetime> lives,
   return plan;
 }
 
+// Rounds of placing earlier what ends on top, from `order` on.
+MemoryPlan Improve(std::span<const Lifetime> lives, std::vector<uint32_t> order,
+                   MemoryPlan best, uint64_t bound, uint32_t programs) {
+  const size_t count = lives.size();
+  const size_t rounds =
+      std::min(kMostRounds, kPairs / programs / (count * count + 1));
+  for (size_t round = 0; round < rounds && best.size > bound; ++round) {
+    MemoryPlan plan = BestFit(lives, order);
+    std::vector<uint32_t> next;
+    for (size_t at = 0; at < count; ++at) {
+      const uint32_t t = order[at];
+      const bool top = plan.offsets[t] + Aligned(lives[t].size) == plan.size;
+      // Halfway to the front, so that others may still come first.
+      const size_t to = top ? at / 2 : at;
+      next.insert(next.begin() + static_cast<ptrdiff_t>(std::min(to, at)), t);
+    }
+    if (next == order) break;
+    order = std::move(next);
+    if (plan.size < best.size) best = std::move(plan);
+  }
+  return best;
+}
+
 }  // namespace
 
-MemoryPlan PlanMemory(std::span<const Lifetime> lives) {
+MemoryPlan PlanMemory(std::span<const Lifetime> lives, uint32_t programs) {
   std::vector<uint32_t> order(lives.size());
   auto sorted_by = [&order](auto key) {
     std::iota(order.begin(), order.end(), 0U);
@@ -136,23 +166,26 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lives) {
   };
   auto by_time = sorted_by([lives](uint32_t t) { return lives[t].first; });
   MemoryPlan best = InTime(lives, by_time);
-  if (lives.size() > kManyTensors) return best;
-  auto take = [&best](MemoryPlan plan) {
+  programs = std::max<uint32_t>(programs, 1);
+  if (lives.size() * lives.size() > kManyPairs / programs) return best;
+  std::vector<std::vector<uint32_t>> orders;
+  auto take = [&](std::vector<uint32_t> next) {
+    MemoryPlan plan = BestFit(lives, next);
     if (plan.size < best.size) best = std::move(plan);
+    orders.push_back(std::move(next));
   };
-  take(BestFit(lives, by_time));
-  take(BestFit(lives, sorted_by(size)));
-  take(BestFit(lives, sorted_by([lives, size](uint32_t t) {
-                 // Long lives first: they fragment what comes after them.
-                 return std::tuple(
-                     UINT32_MAX - (lives[t].last - lives[t].first), size(t));
-               })));
-  take(BestFit(lives, sorted_by([lives, size](uint32_t t) {
-                 // Area in memory and time.
-                 uint64_t area = Aligned(lives[t].size) *
-                                 (lives[t].last - lives[t].first + 1);
-                 return std::tuple(UINT64_MAX - area, size(t));
-               })));
+  take(by_time);
+  take(sorted_by(size));
+  take(sorted_by([lives, size](uint32_t t) {
+    // Long lives first: they fragment what comes after them.
+    return std::tuple(UINT32_MAX - (lives[t].last - lives[t].first), size(t));
+  }));
+  take(sorted_by([lives, size](uint32_t t) {
+    // Area in memory and time.
+    uint64_t area =
+        Aligned(lives[t].size) * (lives[t].last - lives[t].first + 1);
+    return std::tuple(UINT64_MAX - area, size(t));
+  }));
   // Steps in the order of what is alive at them: the fullest decides the size,
   // so its tensors are placed first, side by side.
   uint32_t steps = 0;
@@ -163,12 +196,16 @@ MemoryPlan PlanMemory(std::span<const Lifetime> lives) {
       alive[s] += Aligned(life.size);
     }
   }
-  take(BestFit(lives, sorted_by([lives, size, &alive](uint32_t t) {
-                 uint64_t fullest =
-                     *std::max_element(alive.begin() + lives[t].first,
-                                       alive.begin() + lives[t].last + 1);
-                 return std::tuple(UINT64_MAX - fullest, size(t));
-               })));
+  take(sorted_by([lives, size, &alive](uint32_t t) {
+    uint64_t fullest = *std::max_element(alive.begin() + lives[t].first,
+                                         alive.begin() + lives[t].last + 1);
+    return std::tuple(UINT64_MAX - fullest, size(t));
+  }));
+  const uint64_t bound = LowerBound(lives);
+  for (std::vector<uint32_t>& start : orders) {
+    if (best.size <= bound) break;
+    best = Improve(lives, std::move(start), std::move(best), bound, programs);
+  }
   return best;
 }
 

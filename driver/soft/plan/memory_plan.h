@@ -27,7 +27,10 @@ struct MemoryPlan {
 // A cache line, and what AVX-512 loads at once.
 inline constexpr uint64_t kTensorAlignment = 64;
 
-MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes);
+// `programs`: how many such plans are made in a row; large ones then get a part
+// of the time that one would.
+MemoryPlan PlanMemory(std::span<const Lifetime> lifetimes,
+                      uint32_t programs = 1);
 
 // What no plan can be below: the most that is alive at one step.
 uint64_t LowerBound(std::span<const Lifetime> lifetimes);

@@ -57,6 +57,8 @@ TEST(MemoryPlanTest, TensorsOfRandomGraphsNeverOverlap) {
       lives.push_back({random() % 100000, t, last});
     }
     ExpectNoOverlap(lives, PlanMemory(lives));
+    // With hardly any time for each.
+    ExpectNoOverlap(lives, PlanMemory(lives, 1 << 20));
   }
 }
 

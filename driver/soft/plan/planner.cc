@@ -9,17 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/plan/io_transfer.h"
+#include "driver/soft/plan/npu_view.h"
+#include "driver/soft/plan/parts.h"
 #include "driver/soft/plan/placement.h"
+#include "driver/soft/plan/program_ports.h"
 #include "driver/soft/plan/reorder.h"
+#include "driver/soft/plan/sram_plan.h"
+#include "driver/soft/plan/tensor_scales.h"
 
 namespace rknnd::soft {
 namespace {
-
-using driver::Direction;
-
-// Names a tensor while steps are made; its place in the arena comes last.
-using StorageId = uint32_t;
-constexpr StorageId kNoStorage = UINT32_MAX;
 
 // One value in one placement.
 struct Tensor {
@@ -39,6 +38,18 @@ bool IsView(const Node& node) {
          node.epilogue.add == kNoValue;
 }
 
+// Input `i`, if it is known now, is weights or a bias: reports show its shape.
+bool IsWeight(const Node& node, size_t i) {
+  if (node.type == "Conv" || node.type == "ConvTranspose" ||
+      node.type == "Gemm" || node.type == "MatMul") {
+    return i > 0;
+  }
+  // Between them lie scales and zero points.
+  if (node.type == "QLinearConv") return i == 3 || i == 8;
+  if (node.type == "QGemm") return i == 3 || i == 6;
+  return node.type == "QLinearMatMul" && i == 3;
+}
+
 // I/O layers take these in any placement, others dense.
 bool IsPlaced(const GraphPort& port, DataType type) {
   return type == DataType::kFloat32 || port.quantization.has_value();
@@ -52,10 +63,16 @@ class Planner {
         operators_(operators),
         options_(options),
         weights_(weights),
-        home_(graph.values.size()) {}
+        home_(graph.values.size()),
+        scales_(TensorScales(graph)) {}
 
   absl::StatusOr<Plan> Run() {
-    RKNND_RETURN_IF_ERROR(MakePorts());
+    NativeForm form;
+    form.half_block = options_.half_block;
+    form.int8_block = options_.int8_block;
+    form.int16_block = options_.int16_block;
+    form.alignment = options_.width_alignment;
+    RKNND_RETURN_IF_ERROR(MakePorts(graph_, form, program()));
     RKNND_RETURN_IF_ERROR(AddInputs());
     for (const Node& node : graph_.nodes) {
       const Operator* op = operators_.Find(node.domain, node.type);
@@ -73,49 +90,29 @@ class Planner {
  private:
   Program& program() { return plan_.program; }
 
-  absl::Status MakePorts() {
-    for (const GraphPort& port : graph_.inputs) {
-      const Value& value = graph_.value(port.value);
-      RKNND_ASSIGN_OR_RETURN(
-          IoPort made, IoPort::Make(Direction::kInput, port.name, value.type,
-                                    *value.shape, options_.half_block,
-                                    {.quantization = port.quantization,
-                                     .mean = port.mean,
-                                     .deviation = port.deviation,
-                                     .channels_last = port.channels_last,
-                                     .table = {}}));
-      program().info.inputs.push_back(made.attr());
-      program().info.native_inputs.push_back(made.native());
-      program().inputs.push_back(std::move(made));
-    }
-    for (const GraphPort& port : graph_.outputs) {
-      const Value& value = graph_.value(port.value);
-      if (!value.shape.has_value()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "output '", port.name,
-            "' lies behind an operator that is not a standard one and "
-            "declares no fixed shape"));
-      }
-      RKNND_ASSIGN_OR_RETURN(
-          IoPort made, IoPort::Make(Direction::kOutput, port.name, value.type,
-                                    *value.shape, options_.half_block,
-                                    {.quantization = port.quantization,
-                                     .mean = {},
-                                     .deviation = {},
-                                     .channels_last = false,
-                                     .table = {}}));
-      program().info.outputs.push_back(made.attr());
-      program().info.native_outputs.push_back(made.native());
-      program().outputs.push_back(std::move(made));
-    }
-    return absl::OkStatus();
-  }
-
+  // `computes`: what it computes in, as the NPU calls it.
   uint32_t AddLayer(std::string name, std::string type, std::string input,
-                    std::string output) {
-    program().info.layers.push_back({std::move(name), std::move(type),
-                                     std::move(input), std::move(output)});
+                    std::string output, std::string computes, bool on_cpu) {
+    driver::LayerInfo layer;
+    layer.name = std::move(name);
+    layer.type = std::move(type);
+    layer.input_shape = std::move(input);
+    layer.output_shape = std::move(output);
+    layer.data_type = std::move(computes);
+    layer.on_cpu = on_cpu;
+    program().info.layers.push_back(std::move(layer));
     return static_cast<uint32_t>(program().info.layers.size() - 1);
+  }
+  uint32_t AddLayer(const Node& node) {
+    DataType type = graph_.value(node.outputs[0]).type;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue || graph_.value(id).constant != nullptr) continue;
+      type = graph_.value(id).type;
+      break;
+    }
+    return AddLayer(node.name, node.layer_type, InputShapes(node),
+                    OutputShape(node), NpuTypeName(type),
+                    RunsOnCpu(node, type));
   }
 
   // What the first reader of an input wants; then no reorder is needed.
@@ -143,11 +140,13 @@ class Planner {
       step.kind = Step::Kind::kInput;
       step.port = i;
       step.layer =
-          AddLayer(port.name, "InputOperator", "", ShapeText(*value.shape));
+          AddLayer(port.name, "InputOperator", "", ShapeText(*value.shape),
+                   NpuTypeName(value.type), /*on_cpu=*/true);
       RKNND_ASSIGN_OR_RETURN(Tensor * tensor, Make(port.value, placement));
       program().input_tensors.push_back(tensor->spec);
       NeedScratch(TransferScratch(*value.shape));
       AddStep(step, {}, {tensor});
+      Show(0, port.value, port.name, tensor->spec);
     }
     return absl::OkStatus();
   }
@@ -160,7 +159,8 @@ class Planner {
       step.kind = Step::Kind::kOutput;
       step.port = i;
       step.layer = AddLayer(port.name, "OutputOperator",
-                            ShapeText(*value.shape), ShapeText(*value.shape));
+                            ShapeText(*value.shape), ShapeText(*value.shape),
+                            NpuTypeName(value.type), /*on_cpu=*/true);
       Placement placement;
       if (value.constant == nullptr && value.shape->size() == 4 &&
           IsPlaced(port, value.type)) {
@@ -171,6 +171,7 @@ class Planner {
       program().output_tensors.push_back(tensor->spec);
       NeedScratch(TransferScratch(*value.shape));
       AddStep(step, {tensor}, {});
+      Show(0, port.value, port.name, tensor->spec);
     }
     return absl::OkStatus();
   }
@@ -190,17 +191,25 @@ class Planner {
     }
     if (IsView(node) && graph_.value(node.inputs[0]).constant == nullptr) {
       // Another name for the same bytes.
+      const size_t steps = program().steps.size();
       RKNND_ASSIGN_OR_RETURN(Tensor * from, Get(node.inputs[0], Placement{},
                                                 LayerOfReorder(node)));
       Tensor view = *from;
       view.spec.shape = *graph_.value(node.outputs[0]).shape;
       tensors_[{node.outputs[0], 1}] = view;
+      if (program().steps.size() > steps) {
+        Show(1, node.outputs[0], graph_.value(node.outputs[0]).name, view.spec);
+      }
       return absl::OkStatus();
     }
     NodePlacement placement =
         PlaceNode(graph_, node, op, options_.block, home_);
-    uint32_t layer = AddLayer(node.name, node.layer_type, InputShapes(node),
-                              OutputShape(node));
+    // What belongs to the layer before it follows it at once.
+    uint32_t layer =
+        node.joins_layer
+            ? static_cast<uint32_t>(program().info.layers.size()) - 1
+            : AddLayer(node);
+    plan_.layer_nodes.push_back({layer, &node});
     std::vector<ValueId> inputs = node.inputs;
     if (node.epilogue.add != kNoValue) inputs.push_back(node.epilogue.add);
 
@@ -228,7 +237,8 @@ class Planner {
     NodeView view(graph_, node);
     RKNND_ASSIGN_OR_RETURN(
         std::unique_ptr<Kernel> kernel,
-        op.make(KernelRequest{view, input_specs, output_specs, weights_}));
+        op.make(KernelRequest{view, input_specs, output_specs, weights_,
+                              options_.cores}));
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] == kNoValue ||
           graph_.value(inputs[i]).constant == nullptr ||
@@ -244,7 +254,25 @@ class Planner {
           kernel->scratch_size() >> 20, " MiB to compute in, at most ",
           kMaxScratchBytes >> 20, " MiB are allowed"));
     }
+    if (kernel->PartsFor(options_.cores) > 1) {
+      program().info.layers[layer].splits = true;
+    }
     AddKernel(std::move(kernel), layer, input_tensors, output_tensors);
+    if (node.joins_layer) {
+      std::erase_if(program().dumped, [&](const DumpedOperand& inner) {
+        return program().steps[inner.step].layer == layer;
+      });
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i] == kNoValue) continue;
+      Show(inputs.size() + i, node.outputs[i],
+           graph_.value(node.outputs[i]).name, output_specs[i]);
+    }
+    WishParts(view, input_specs, input_tensors, output_specs, output_tensors);
+    if (output_tensors.size() == 1 && output_tensors[0] != nullptr) {
+      WishOverwrite(op, node.inputs.size(), input_specs, input_tensors,
+                    *output_tensors[0]);
+    }
     return absl::OkStatus();
   }
 
@@ -252,17 +280,23 @@ class Planner {
   uint32_t LayerOfReorder(const Node& node) {
     ValueId from = node.inputs[0];
     if (tensors_.contains({from, 1})) return 0;
-    return AddLayer(node.name, node.layer_type, InputShapes(node),
-                    OutputShape(node));
+    const uint32_t layer = AddLayer(node);
+    plan_.layer_nodes.push_back({layer, &node});
+    return layer;
   }
 
   [[nodiscard]] std::string InputShapes(const Node& node) const {
     std::string text;
-    for (ValueId id : node.inputs) {
-      if (id == kNoValue || graph_.value(id).constant != nullptr) continue;
+    const auto add = [&](ValueId id) {
       absl::StrAppend(&text, text.empty() ? "" : ",",
                       ShapeText(*graph_.value(id).shape));
+    };
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (id == kNoValue) continue;
+      if (graph_.value(id).constant == nullptr || IsWeight(node, i)) add(id);
     }
+    if (node.epilogue.add != kNoValue) add(node.epilogue.add);
     return text;
   }
   [[nodiscard]] std::string OutputShape(const Node& node) const {
@@ -284,9 +318,13 @@ class Planner {
                        ShapeText(*from.shape), " needs ", bytes,
                        " bytes, at most ", kMaxTensorBytes, " are allowed"));
     }
-    tensor.storage = static_cast<StorageId>(plan_.lifetimes.size());
-    auto now = static_cast<uint32_t>(program().steps.size());
-    plan_.lifetimes.push_back({bytes, now, now});
+    driver::TensorPlace place;
+    place.name = from.name;
+    place.data_type = NpuTypeName(from.type);
+    place.shape = CommaShape(*from.shape);
+    place.native_shape =
+        CommaShape(NativeShape(*from.shape, from.type, options_));
+    tensor.storage = arena_.Add(std::move(place), bytes);
     home_[static_cast<size_t>(value)] = placement;
     return &(tensors_[{value, placement.block}] = std::move(tensor));
   }
@@ -342,7 +380,8 @@ class Planner {
     step.first_operand = static_cast<uint32_t>(program().operands.size());
     step.inputs = static_cast<uint32_t>(inputs.size());
     step.outputs = static_cast<uint32_t>(outputs.size());
-    auto add = [this, now](const Tensor* tensor, bool is_output) {
+    const uint32_t layer = step.layer;
+    auto add = [this, now, layer](const Tensor* tensor, bool is_output) {
       Operand operand;
       if (tensor != nullptr && tensor->constant != nullptr) {
         operand.kind = Operand::Kind::kConstant;
@@ -350,9 +389,11 @@ class Planner {
       } else if (tensor != nullptr) {
         operand.kind = Operand::Kind::kArena;
         operand.offset = tensor->storage;
-        Lifetime& life = plan_.lifetimes[tensor->storage];
-        if (is_output) life.first = now;
-        life.last = now;
+        if (is_output) {
+          arena_.Write(tensor->storage, now);
+        } else {
+          arena_.Read(tensor->storage, now, layer);
+        }
       }
       program().operands.push_back(operand);
     };
@@ -361,20 +402,82 @@ class Planner {
     program().steps.push_back(std::move(step));
   }
 
+  // A run that is dumped shows operand `operand` of the last step.
+  void Show(size_t operand, ValueId value, const std::string& name,
+            const TensorSpec& spec) {
+    const Step& step = program().steps.back();
+    program().dumped.push_back(
+        {static_cast<uint32_t>(program().steps.size() - 1),
+         step.first_operand + static_cast<uint32_t>(operand), name, spec,
+         scales_[static_cast<size_t>(value)]});
+  }
+
+  // The pieces of a whole had better lie in it.
+  void WishParts(const NodeView& node, const std::vector<TensorSpec>& inputs,
+                 const std::vector<Tensor*>& input_tensors,
+                 const std::vector<TensorSpec>& outputs,
+                 const std::vector<Tensor*>& output_tensors) {
+    const auto wish = [this](const Tensor* part, const Tensor* whole,
+                             uint64_t offset, bool joins) {
+      if (part == nullptr || whole == nullptr || part->constant != nullptr ||
+          whole->constant != nullptr) {
+        return;
+      }
+      arena_.WishPart(part->storage, whole->storage, offset, joins);
+    };
+    for (const PartPlace& place : PartsOfOutput(node, inputs)) {
+      wish(input_tensors[place.part], output_tensors[0], place.offset, true);
+    }
+    for (const PartPlace& place : PartsOfInput(node, inputs, outputs)) {
+      wish(output_tensors[place.part], input_tensors[0], place.offset, false);
+    }
+  }
+
+  // What is read here for the last time had better be written over.
+  void WishOverwrite(const Operator& op, size_t node_inputs,
+                     const std::vector<TensorSpec>& inputs,
+                     const std::vector<Tensor*>& input_tensors,
+                     const Tensor& output) {
+    if (op.overwrites == Overwrite::kNever) return;
+    const bool added = op.overwrites == Overwrite::kAdded;
+    for (size_t i = added ? node_inputs : 0; i < inputs.size(); ++i) {
+      if (op.overwrites == Overwrite::kFirst && i > 0) break;
+      const Tensor* home = input_tensors[i];
+      if (home == nullptr || home->constant != nullptr) continue;
+      const TensorSpec& spec = inputs[i];
+      const bool alike =
+          spec.shape == output.spec.shape &&
+          spec.placement == output.spec.placement &&
+          (spec.type == output.spec.type ||
+           (SizeOf(spec.type) == 1 && SizeOf(output.spec.type) == 1));
+      const auto readers = std::count_if(
+          input_tensors.begin(), input_tensors.end(),
+          [home](const Tensor* other) {
+            return other != nullptr && other->constant == nullptr &&
+                   other->storage == home->storage;
+          });
+      if (!alike || readers != 1) continue;
+      arena_.WishOverwrite(output.storage, home->storage);
+    }
+  }
+
   absl::Status LayOut() {
-    plan_.memory = PlanMemory(plan_.lifetimes);
-    if (plan_.memory.size > kMaxInternalBytes) {
+    ArenaPlan& arena = plan_.arena;
+    arena = arena_.Place(options_.programs);
+    if (arena.memory.size > kMaxInternalBytes) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("needs ", plan_.memory.size >> 20,
+          absl::StrCat("needs ", arena.memory.size >> 20,
                        " MiB of internal memory, at most ",
                        kMaxInternalBytes >> 20, " MiB are allowed"));
     }
     for (Operand& operand : program().operands) {
       if (operand.kind != Operand::Kind::kArena) continue;
-      operand.offset =
-          plan_.memory.offsets[static_cast<size_t>(operand.offset)];
+      operand.offset = arena.OffsetOf(static_cast<StorageId>(operand.offset));
     }
-    program().info.internal_size = plan_.memory.size;
+    driver::ProgramInfo& info = program().info;
+    info.internal_size = arena.memory.size;
+    info.sram = PlanSram(arena.places, options_.sram_bytes, options_.programs);
+    info.tensors = std::move(arena.places);
     return absl::OkStatus();
   }
 
@@ -386,6 +489,8 @@ class Planner {
   // A map: its elements stay where they are.
   std::map<std::pair<ValueId, int>, Tensor> tensors_;
   std::vector<Placement> home_;  // of each value, where it was made
+  const std::vector<std::optional<Quantization>> scales_;  // of each value
+  ArenaLayout arena_;
 };
 
 }  // namespace

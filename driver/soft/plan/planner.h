@@ -13,23 +13,33 @@
 #include "absl/status/statusor.h"
 #include "driver/soft/graph/graph.h"
 #include "driver/soft/kernels/operator.h"
-#include "driver/soft/plan/memory_plan.h"
+#include "driver/soft/plan/arena_layout.h"
 #include "driver/soft/plan/program.h"
 #include "driver/soft/plan/weights.h"
+#include "driver/soft/timing/program_costs.h"
 
 namespace rknnd::soft {
 
 struct PlanOptions {
-  int block = 1;            // channels per block, ChannelBlock()
-  uint32_t half_block = 8;  // C2 of half precision on the SoC
+  int block = 1;  // channels per block, ChannelBlock()
+  // Of the SoC: C2 of NC1HWC2 by what a channel is, the width that images are
+  // aligned to, and its SRAM.
+  uint32_t half_block = 8, int8_block = 16, int16_block = 8;
+  uint32_t width_alignment = 16;
+  uint64_t sram_bytes = 0;
+  uint32_t cores = 1;     // kernels are made for gangs of up to so many
+  uint32_t programs = 1;  // planned for this model, one after the other
 };
 
 struct Plan {
   Program program;
   std::vector<std::unique_ptr<Kernel>> kernels;  // the program points at them
-  // The tensors of the arena and where they lie; for tests and reports.
-  std::vector<Lifetime> lifetimes;
-  MemoryPlan memory;
+  // In the graph; for what layers cost.
+  std::vector<LayerNode> layer_nodes;
+  // The tensors of the arena, which of them share their bytes, and where the
+  // groups of those lie; for tests and measurements. Its places are in
+  // ProgramInfo::tensors.
+  ArenaPlan arena;
 };
 
 // More than a network of this field needs; an arena is as large on each core.

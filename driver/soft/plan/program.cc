@@ -27,15 +27,27 @@ absl::Status TooSmall(const std::string& name, uint64_t there,
 
 }  // namespace
 
-absl::Status Program::Run(const RunMemory& memory,
-                          std::span<int64_t> layer_times,
-                          const base::Clock& clock) const {
+absl::Status Program::RunSlices(uint32_t first, uint32_t count,
+                                const RunMemory& memory,
+                                std::span<int64_t> layer_times,
+                                const base::Clock& clock) const {
   std::fill(layer_times.begin(), layer_times.end(), 0);
+  for (uint32_t slice = first; slice < first + count; ++slice) {
+    absl::Status status = RunSteps(slice, memory, layer_times, clock);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Program::RunSteps(uint32_t slice, const RunMemory& memory,
+                               std::span<int64_t> layer_times,
+                               const base::Clock& clock) const {
   base::Nanoseconds before = layer_times.empty() ? 0 : clock.Now();
   for (const Step& step : steps) {
     absl::Status status = step.kind == Step::Kind::kKernel
                               ? Compute(step, memory)
-                              : Transfer(step, memory);
+                              : Transfer(step, slice, memory);
+    if (status.ok() && memory.sink != nullptr) status = Show(step, memory);
     if (!status.ok()) {
       return status;
     }
@@ -49,7 +61,7 @@ absl::Status Program::Run(const RunMemory& memory,
   return stop;
 }
 
-absl::Status Program::Transfer(const Step& step,
+absl::Status Program::Transfer(const Step& step, uint32_t slice,
                                const RunMemory& memory) const {
   const bool reads = step.kind == Step::Kind::kInput;
   const IoPort& port = (reads ? inputs : outputs)[step.port];
@@ -67,7 +79,8 @@ absl::Status Program::Transfer(const Step& step,
         absl::StrCat("the memory bound to output '", port.attr().name,
                      "' was attached for reading only"));
   }
-  range = range.first(static_cast<size_t>(layout->bytes));
+  range = range.subspan(static_cast<size_t>(slice * layout->slice_step),
+                        static_cast<size_t>(layout->slice_bytes));
   const auto access =
       reads ? driver::CpuAccess::kRead : driver::CpuAccess::kWrite;
   if (client.dma_buf() >= 0) {
@@ -113,7 +126,34 @@ absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {
   }
   uint64_t tables = (uint64_t{step.inputs} + step.outputs) * sizeof(void*);
   std::byte* scratch = memory.scratch + (tables + 63) / 64 * 64;
-  return step.kernel->Run({in, step.inputs}, {out, step.outputs}, scratch);
+  const std::span<const std::byte* const> from(in, step.inputs);
+  const std::span<std::byte* const> to(out, step.outputs);
+  const uint32_t parts =
+      memory.gang == nullptr ? 1 : step.kernel->PartsFor(memory.gang->size());
+  if (parts <= 1) return step.kernel->Run(from, to, scratch);
+  // The other cores' scratch has no tables: they read these.
+  return memory.gang->Share(parts, [&](Part part, std::byte* own) {
+    return step.kernel->RunPart(part, from, to,
+                                part.index == 0 ? scratch : own);
+  });
+}
+
+absl::Status Program::Show(const Step& step, const RunMemory& memory) const {
+  const auto index = static_cast<uint32_t>(&step - steps.data());
+  auto next = std::lower_bound(
+      dumped.begin(), dumped.end(), index,
+      [](const DumpedOperand& entry, uint32_t at) { return entry.step < at; });
+  for (; next != dumped.end() && next->step == index; ++next) {
+    const Operand& operand = operands[next->operand];
+    if (operand.kind == Operand::Kind::kNone) continue;
+    absl::Status status = DumpTensor(*next, step.layer,
+                                     operand.kind == Operand::Kind::kArena
+                                         ? memory.arena + operand.offset
+                                         : operand.constant,
+                                     *memory.sink);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rknnd::soft

@@ -15,8 +15,11 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "driver/device.h"
+#include "driver/soft/gang.h"
 #include "driver/soft/kernels/operator.h"
 #include "driver/soft/plan/io_port.h"
+#include "driver/soft/plan/layer_dump.h"
+#include "driver/soft/timing/layer_cost.h"
 
 namespace rknnd::soft {
 
@@ -43,6 +46,8 @@ struct RunMemory {
   std::byte* arena = nullptr;    // ProgramInfo::internal_size bytes
   std::byte* scratch = nullptr;  // Program::scratch_size bytes
   std::span<const driver::TensorBinding> inputs, outputs;  // AttachedMemory
+  Gang* gang = nullptr;  // cores that share the layers that can be shared
+  driver::LayerSink* sink = nullptr;  // of runs that are dumped
 };
 
 struct Program {
@@ -52,6 +57,10 @@ struct Program {
   std::vector<Operand> operands;
   // What lies behind each port, as it is inside.
   std::vector<TensorSpec> input_tensors, output_tensors;
+  // What a run that is dumped shows, by step.
+  std::vector<DumpedOperand> dumped;
+  // What each layer takes on the SoC; jobs are paced by it.
+  std::vector<LayerTime> times;
   // Why the steps end before the outputs: an operator of a foreign domain.
   absl::Status stop;
   uint64_t scratch_size = 0;
@@ -60,11 +69,26 @@ struct Program {
   // binding when a client's memory goes away under it. `layer_times` is empty
   // or has a place for each layer.
   absl::Status Run(const RunMemory& memory, std::span<int64_t> layer_times,
-                   const base::Clock& clock) const;
+                   const base::Clock& clock) const {
+    return RunSlices(0, info.batch, memory, layer_times, clock);
+  }
+  // Slices `first` to `first + count` of ProgramInfo::batch alone: they share
+  // nothing, so that several cores may run a part each, with arena and scratch
+  // of their own and the same inputs and outputs. `layer_times` get the sum.
+  absl::Status RunSlices(uint32_t first, uint32_t count,
+                         const RunMemory& memory,
+                         std::span<int64_t> layer_times,
+                         const base::Clock& clock) const;
 
  private:
-  absl::Status Transfer(const Step& step, const RunMemory& memory) const;
+  absl::Status RunSteps(uint32_t slice, const RunMemory& memory,
+                        std::span<int64_t> layer_times,
+                        const base::Clock& clock) const;
+  absl::Status Transfer(const Step& step, uint32_t slice,
+                        const RunMemory& memory) const;
   absl::Status Compute(const Step& step, const RunMemory& memory) const;
+  // Tells memory.sink what the step has left.
+  absl::Status Show(const Step& step, const RunMemory& memory) const;
 };
 
 }  // namespace rknnd::soft

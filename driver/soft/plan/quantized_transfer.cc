@@ -71,21 +71,9 @@ void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
             }
             return;
           }
-          const auto table_of = [&](int64_t p) {
-            return one_table
-                       ? table
-                       : table + conversion.Channel(channel + c, first + p,
-                                                    layout.width) *
-                                     256;
-          };
-          if (image && conversion.channels_last) {
-            for (int64_t p = 0; p < count; ++p) {
-              to[p * step] = table_of(p)[in[p * layout.pitch]];
-            }
-            return;
-          }
           if (image) {
-            const uint8_t* answers = table_of(0);
+            const uint8_t* answers =
+                one_table ? table : table + (channel + c) * 256;
             for (int64_t p = 0; p < count; ++p) {
               to[p * step] = answers[in[p * layout.pitch]];
             }
@@ -94,10 +82,7 @@ void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
           const bool normalises = conversion.normalises() && !layout.as_is;
           for (int64_t p = 0; p < count; ++p) {
             float x = pixels[p * layout.pitch + c];
-            if (normalises) {
-              x = conversion.Normalise(
-                  x, conversion.Channel(channel + c, first + p, layout.width));
-            }
+            if (normalises) x = conversion.Normalise(x, channel + c);
             to[p * step] =
                 spec.type == DataType::kInt8
                     ? static_cast<uint8_t>(Quantize<int8_t>(x / scale, zero))

@@ -4,7 +4,6 @@
 #include "driver/soft/plan/quantized_transfer.h"
 
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "base/posix/half.h"
@@ -139,35 +138,6 @@ TEST(ReadQuantizedTest, MeanAndDeviationAreTakenOffImagesAndNumbers) {
       Read(port, {.type = TensorType::kFloat32, .layout = TensorLayout::kNhwc},
            3, numbers),
       image);
-}
-
-TEST(ReadQuantizedTest, MeansOfAnNhwcNetworkAreThoseOfTheLastAxis) {
-  // Two pixels of three channels: axis 1 has one row.
-  const auto port = [](std::optional<Quantization> quantization) {
-    PortConversion conversion;
-    conversion.quantization = quantization;
-    conversion.mean = {0, 128, 55};
-    conversion.deviation = {1, 2, 4};
-    conversion.channels_last = true;
-    return Port(Direction::kInput, quantization ? kU8 : DataType::kFloat32,
-                {1, 1, 2, 3}, std::move(conversion));
-  };
-  const std::vector<float> numbers(kPixels.begin(), kPixels.end());
-  const IoPort quantized = port(Quantization{0.5F, 100});
-  for (const auto layout : {TensorLayout::kNhwc, TensorLayout::kNchw}) {
-    EXPECT_THAT(Read(quantized, {.type = TensorType::kUint8, .layout = layout},
-                     1, kPixels),
-                ElementsAre(100, 100, 200, 120, 0, 88));
-    EXPECT_THAT(
-        Read(quantized, {.type = TensorType::kFloat32, .layout = layout}, 1,
-             numbers),
-        ElementsAre(100, 100, 200, 120, 0, 88));
-    const std::vector<uint8_t> bytes = Read(
-        port({}), {.type = TensorType::kUint8, .layout = layout}, 1, kPixels);
-    std::vector<float> real(6);
-    std::memcpy(real.data(), bytes.data(), bytes.size());
-    EXPECT_THAT(real, ElementsAre(0, 0, 50, 10, -54, -6.25F));
-  }
 }
 
 TEST(ReadQuantizedTest, SignedBytesAreTheTensorItself) {

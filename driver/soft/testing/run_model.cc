@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -59,9 +60,11 @@ class BoundModel::KeepResult final : public driver::JobListener {
   int calls_ = 0;
 };
 
-BoundModel::BoundModel(driver::Device& device, const driver::Model& model)
+BoundModel::BoundModel(driver::Device& device, const driver::Model& model,
+                       uint32_t row)
     : device_(device),
       model_(model),
+      row_(row),
       listener_(std::make_unique<KeepResult>()) {}
 
 BoundModel::~BoundModel() = default;
@@ -69,14 +72,14 @@ BoundModel::~BoundModel() = default;
 absl::StatusOr<std::unique_ptr<BoundModel>> BoundModel::Make(
     driver::Device& device, const driver::Model& model,
     const std::vector<driver::TensorFormat>& inputs,
-    const std::vector<driver::TensorFormat>& outputs) {
-  std::unique_ptr<BoundModel> bound(new BoundModel(device, model));
+    const std::vector<driver::TensorFormat>& outputs, uint32_t row) {
+  std::unique_ptr<BoundModel> bound(new BoundModel(device, model, row));
   auto bind = [&](driver::Direction direction,
                   const std::vector<driver::TensorFormat>& formats,
                   auto& memories, auto& bindings) -> absl::Status {
     for (uint32_t i = 0; i < formats.size(); ++i) {
       RKNND_ASSIGN_OR_RETURN(uint64_t size,
-                             model.CheckBinding(0, direction, i, formats[i]));
+                             model.CheckBinding(row, direction, i, formats[i]));
       memories.push_back(std::make_unique<TestMemory>(device, size));
       bindings.push_back({memories.back()->memory(), 0, formats[i]});
     }
@@ -87,7 +90,7 @@ absl::StatusOr<std::unique_ptr<BoundModel>> BoundModel::Make(
   RKNND_RETURN_IF_ERROR(bind(driver::Direction::kOutput, outputs,
                              bound->outputs_, bound->output_bindings_));
   bound->arena_ = std::make_unique<TestMemory>(
-      device, model.info().programs[0].internal_size);
+      device, model.info().programs[row].internal_size);
   return bound;
 }
 
@@ -95,13 +98,42 @@ driver::JobResult BoundModel::Run(uint32_t core,
                                   std::vector<int64_t>* layer_times) {
   driver::JobRequest job;
   job.model = &model_;
+  job.program = row_;
   job.core = core;
   job.core_mask = 1U << core;
   job.inputs = input_bindings_;
   job.outputs = output_bindings_;
   job.internal = arena_->memory();
   if (layer_times != nullptr) {
-    layer_times->assign(model_.info().programs[0].layers.size(), -1);
+    layer_times->assign(model_.info().programs[row_].layers.size(), -1);
+    job.layer_times = *layer_times;
+  }
+  job.listener = listener_.get();
+  device_.Submit(job);
+  return listener_->Take();
+}
+
+driver::JobResult BoundModel::RunGang(uint32_t core_mask, bool own_arenas,
+                                      std::vector<int64_t>* layer_times) {
+  driver::JobRequest job;
+  job.model = &model_;
+  job.program = row_;
+  job.core = static_cast<uint32_t>(std::countr_zero(core_mask));
+  job.core_mask = core_mask;
+  job.inputs = input_bindings_;
+  job.outputs = output_bindings_;
+  job.internal = arena_->memory();
+  std::vector<driver::Memory*> further;
+  for (int i = 1; own_arenas && i < std::popcount(core_mask); ++i) {
+    if (gang_arenas_.size() < static_cast<size_t>(i)) {
+      gang_arenas_.push_back(std::make_unique<TestMemory>(
+          device_, model_.info().programs[row_].internal_size));
+    }
+    further.push_back(gang_arenas_[static_cast<size_t>(i) - 1]->memory());
+  }
+  job.gang_internal = further;
+  if (layer_times != nullptr) {
+    layer_times->assign(model_.info().programs[row_].layers.size(), -1);
     job.layer_times = *layer_times;
   }
   job.listener = listener_.get();

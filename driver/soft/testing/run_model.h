@@ -48,10 +48,14 @@ class BoundModel {
   static absl::StatusOr<std::unique_ptr<BoundModel>> Make(
       driver::Device& device, const driver::Model& model,
       const std::vector<driver::TensorFormat>& inputs,
-      const std::vector<driver::TensorFormat>& outputs);
+      const std::vector<driver::TensorFormat>& outputs, uint32_t row = 0);
 
   driver::JobResult Run(uint32_t core = 0,
                         std::vector<int64_t>* layer_times = nullptr);
+  // On all cores of a mask at once; each with internal memory of its own, which
+  // a batch is for, or all in that of the lowest.
+  driver::JobResult RunGang(uint32_t core_mask, bool own_arenas = false,
+                            std::vector<int64_t>* layer_times = nullptr);
   // Once with other memory behind one input.
   driver::JobResult RunWithInput(size_t i, driver::Memory* memory);
   [[nodiscard]] TestMemory& input(size_t i) { return *inputs_[i]; }
@@ -62,13 +66,15 @@ class BoundModel {
  private:
   class KeepResult;
 
-  BoundModel(driver::Device& device, const driver::Model& model);
+  BoundModel(driver::Device& device, const driver::Model& model, uint32_t row);
 
   driver::Device& device_;
   const driver::Model& model_;
+  const uint32_t row_;  // of ModelInfo::programs
   std::vector<std::unique_ptr<TestMemory>> inputs_, outputs_;
   std::vector<driver::TensorBinding> input_bindings_, output_bindings_;
   std::unique_ptr<TestMemory> arena_;
+  std::vector<std::unique_ptr<TestMemory>> gang_arenas_;
   std::unique_ptr<KeepResult> listener_;
 };
 

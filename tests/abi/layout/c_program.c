@@ -46,9 +46,11 @@ static const any_function all_functions[] = {
     (any_function)rknn_B_normal_layout_to_native_layout,
     (any_function)rknn_register_custom_ops,
     (any_function)rknn_custom_op_get_op_attr,
+    (any_function)rknnd_dump,
     (any_function)rknnd_last_error,
     (any_function)rknnd_last_run,
     (any_function)rknnd_query_copies,
+    (any_function)rknnd_query_layers,
     (any_function)rknnd_version,
     (any_function)rknnd_version_string,
 };

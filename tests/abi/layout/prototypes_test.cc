@@ -81,6 +81,9 @@ static_assert(Is<const char*()>(rknnd_last_error));
 static_assert(
     Is<int(rknn_context, rknnd_copy_counters*, uint32_t)>(rknnd_query_copies));
 static_assert(Is<int(rknn_context, rknnd_run_report*)>(rknnd_last_run));
+static_assert(
+    Is<int(rknn_context, const rknnd_layer**, uint32_t*)>(rknnd_query_layers));
+static_assert(Is<int(rknn_context, const char*)>(rknnd_dump));
 
 static_assert(std::is_same_v<rknn_matmul_ctx, rknn_context>);
 static_assert(std::is_same_v<get_custom_op_func, rknn_custom_op* (*)()>);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
+#include "driver/faults/faulty_device.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "driver/soft/testing/run_model.h"
 #include "gmock/gmock.h"
@@ -31,9 +32,10 @@ using soft::testing::PlainFormat;
 struct Kind {
   const char* kind;
   const char* soc;
+  bool faults = false;  // can be told to fail, and is not
 };
 void PrintTo(const Kind& kind, std::ostream* out) {
-  *out << kind.kind << " " << kind.soc;
+  *out << kind.kind << " " << kind.soc << (kind.faults ? " with faults" : "");
 }
 
 class DeviceTest : public ::testing::TestWithParam<Kind> {
@@ -45,6 +47,11 @@ class DeviceTest : public ::testing::TestWithParam<Kind> {
       GTEST_SKIP() << GetParam().kind << ": " << device.status();
     }
     device_ = *std::move(device);
+    if (GetParam().faults) {
+      wrapped_ = std::move(device_);
+      device_ = std::make_unique<driver::FaultyDevice>(
+          driver::FaultyDeviceOptions{wrapped_.get(), &clock_});
+    }
     device_->EnterWorker();
   }
 
@@ -93,6 +100,8 @@ class DeviceTest : public ::testing::TestWithParam<Kind> {
     return reinterpret_cast<float*>(bound.output(1).data())[index];
   }
 
+  const base::MonotonicClock clock_;
+  std::unique_ptr<driver::Device> wrapped_;
   std::unique_ptr<driver::Device> device_;
 };
 
@@ -191,6 +200,27 @@ TEST_P(DeviceTest, EveryCoreGivesTheAnswer) {
   }
 }
 
+TEST_P(DeviceTest, GangsOfCoresGiveTheAnswer) {
+  if (device_->info().cores < 2) {
+    GTEST_SKIP() << GetParam().soc << " has one core";
+  }
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  RunAndReadSum(*bound, 0, 0);
+  const std::vector<std::byte> alone(bound->output(0).data(),
+                                     bound->output(0).data() + 240);
+  const uint32_t all = (1U << device_->info().cores) - 1;
+  for (const uint32_t mask : {0b11U, all}) {
+    std::memset(bound->output(0).data(), 0, alone.size());
+    driver::JobResult result = bound->RunGang(mask);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_LE(result.started, result.ended);
+    EXPECT_EQ(std::memcmp(bound->output(0).data(), alone.data(), alone.size()),
+              0);
+    EXPECT_EQ(reinterpret_cast<float*>(bound->output(1).data())[59], -28);
+  }
+}
+
 TEST_P(DeviceTest, ModelsDoNotDisturbEachOther) {
   auto one = Load(Network(1));
   auto two = Load(Network(1000));
@@ -240,10 +270,12 @@ TEST_P(DeviceTest, MemoryHasTheSizeThatWasAttached) {
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest,
                          ::testing::Values(Kind{"soft", "rk3588"},
                                            Kind{"soft", "rk3566"},
+                                           Kind{"soft", "rk3576", true},
                                            Kind{"rknnrt", "rk3588"}),
                          [](const auto& test) {
                            return std::string(test.param.kind) + "_" +
-                                  test.param.soc;
+                                  test.param.soc +
+                                  (test.param.faults ? "_with_faults" : "");
                          });
 
 }  // namespace

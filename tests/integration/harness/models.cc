@@ -5,6 +5,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -35,6 +36,14 @@ class Builder {
     set->set_version(1);
   }
 
+  // What the vendor's converter is told.
+  void Option(const std::string& name, const std::string& value) {
+    onnx::StringStringEntryProto* entry = model_.add_metadata_props();
+    entry->set_key("rknn." + name);
+    entry->set_value(value);
+  }
+
+  // Dims of -1 are left open.
   void Input(const std::string& name, const Dims& dims) {
     Describe(*graph().add_input(), name, dims, onnx::TensorProto::FLOAT);
   }
@@ -78,7 +87,12 @@ class Builder {
     auto& type = *port.mutable_type()->mutable_tensor_type();
     type.set_elem_type(element);
     for (const int64_t dim : dims) {
-      type.mutable_shape()->add_dim()->set_dim_value(dim);
+      auto* added = type.mutable_shape()->add_dim();
+      if (dim >= 0) {
+        added->set_dim_value(dim);
+      } else {
+        added->set_dim_param("open");
+      }
     }
   }
 
@@ -111,10 +125,19 @@ struct Convolution {
   std::vector<float> weights = Numbers(kOut * kIn * 9, 5);
   std::vector<float> bias = {1, -2, 3, -4};
 
-  // 3x3, padded by one pixel.
-  [[nodiscard]] std::vector<float> Apply(const std::vector<float>& x) const {
-    const auto side = static_cast<int>(kSide);
-    std::vector<float> y(kOut * kSide * kSide);
+  // With Relu behind it.
+  [[nodiscard]] std::vector<float> ApplyRelu(const std::vector<float>& x,
+                                             size_t width) const {
+    std::vector<float> y = Apply(x, width);
+    for (float& value : y) value = value < 0 ? 0 : value;
+    return y;
+  }
+
+  // 3x3, padded by one pixel, on a square picture of `width`.
+  [[nodiscard]] std::vector<float> Apply(const std::vector<float>& x,
+                                         size_t width = kSide) const {
+    const auto side = static_cast<int>(width);
+    std::vector<float> y(kOut * width * width);
     for (size_t o = 0; o < kOut; ++o) {
       for (int row = 0; row < side; ++row) {
         for (int column = 0; column < side; ++column) {
@@ -128,11 +151,11 @@ struct Convolution {
                 continue;
               }
               sum += weights[(o * kIn + c) * 9 + static_cast<size_t>(k)] *
-                     x[(c * kSide + static_cast<size_t>(from_row)) * kSide +
+                     x[(c * width + static_cast<size_t>(from_row)) * width +
                        static_cast<size_t>(from_column)];
             }
           }
-          y[(o * kSide + static_cast<size_t>(row)) * kSide +
+          y[(o * width + static_cast<size_t>(row)) * width +
             static_cast<size_t>(column)] = sum;
         }
       }
@@ -161,6 +184,16 @@ TestModel MakeConvNetOf(const std::string& folder, const std::string& name,
   convolution.Add(builder, "sums");
   builder.Node("Relu", "relu", {"sums"}, "features");
   return builder.Write(folder, x, y);
+}
+
+// The net for a square picture of `side`, -1 left open, without its files.
+Builder ConvNetBuilder(const std::string& name, int64_t side) {
+  Builder builder(name, kOpset);
+  builder.Input("image", {1, kIn, side, side});
+  builder.Output("features", {1, kOut, side, side});
+  Convolution().Add(builder, "sums");
+  builder.Node("Relu", "relu", {"sums"}, "features");
+  return builder;
 }
 
 // `layers` products with matrices that each move every column one to the
@@ -240,9 +273,88 @@ TestModel MakeOtherConvNet(const std::string& folder) {
   return MakeConvNetOf(folder, "other_conv_net", convolution);
 }
 
+TestModel MakeConvNetOfSide(const std::string& folder, int side) {
+  const auto width = static_cast<size_t>(side);
+  const std::vector<float> x = Numbers(kIn * width * width);
+  return ConvNetBuilder("conv_net_" + std::to_string(side), side)
+      .Write(folder, x, Convolution().ApplyRelu(x, width));
+}
+
+TestModel MakeListedConvNet(const std::string& folder,
+                            const std::vector<int>& sides) {
+  Builder builder = ConvNetBuilder("listed", -1);
+  std::string rows;
+  for (const int side : sides) {
+    const std::string extent = std::to_string(side);
+    rows += rows.empty() ? "[[[1,3," : "],[[1,3,";
+    rows += extent + "," + extent + "]";
+  }
+  builder.Option("dynamic_input", rows + "]]");
+  TestModel listed = builder.Write(folder, {}, {});
+  listed.inputs.clear();
+  listed.outputs.clear();
+  for (const int side : sides) {
+    const TestModel fixed = MakeConvNetOfSide(folder, side);
+    listed.inputs.push_back(fixed.inputs[0]);
+    listed.outputs.push_back(fixed.outputs[0]);
+  }
+  return listed;
+}
+
+TestModel MakeBatchConvNet(const std::string& folder, int batch) {
+  Builder builder =
+      ConvNetBuilder("batch_" + std::to_string(batch), int64_t{kSide});
+  builder.Option("rknn_batch_size", std::to_string(batch));
+  constexpr size_t kPicture = kIn * kSide * kSide;
+  const std::vector<float> x = Numbers(static_cast<size_t>(batch) * kPicture);
+  std::vector<float> y;
+  for (auto at = x.begin(); at != x.end(); at += kPicture) {
+    const auto one = Convolution().ApplyRelu({at, at + kPicture}, kSide);
+    y.insert(y.end(), one.begin(), one.end());
+  }
+  return builder.Write(folder, x, y);
+}
+
 TestModel MakeSlow(const std::string& folder, size_t products) {
   return MakeShifts(folder, "slow_" + std::to_string(products), 512, 512,
                     products, 1);
+}
+
+TestModel MakeConvChain(const std::string& folder, size_t convolutions) {
+  constexpr size_t kChannels = 64;
+  constexpr size_t kWidth = 40;
+  constexpr size_t kPixels = kWidth * kWidth;
+  // Only the middle of the window counts.
+  std::vector<float> turn(kChannels * kChannels * 9);
+  for (size_t o = 0; o < kChannels; ++o) {
+    turn[(o * kChannels + (o + 1) % kChannels) * 9 + 4] = 1;
+  }
+  Builder builder("conv_chain_" + std::to_string(convolutions), kOpset);
+  const Dims dims = {1, kChannels, kWidth, kWidth};
+  builder.Input("x", dims);
+  builder.Output("y", dims);
+  builder.Weights("w", {kChannels, kChannels, 3, 3}, turn);
+  std::string last = "x";
+  for (size_t i = 0; i < convolutions; ++i) {
+    const std::string next =
+        i + 1 == convolutions ? "y" : "t" + std::to_string(i);
+    onnx::NodeProto& node =
+        builder.Node("Conv", "conv_" + std::to_string(i), {last, "w"}, next);
+    AddInts(node, "pads", {1, 1, 1, 1});
+    last = next;
+  }
+  const std::vector<float> x = Numbers(kChannels * kPixels);
+  std::vector<float> y(x.size());
+  for (size_t c = 0; c < kChannels; ++c) {
+    const size_t from = (c + convolutions) % kChannels;
+    std::copy_n(x.begin() + static_cast<ptrdiff_t>(from * kPixels), kPixels,
+                y.begin() + static_cast<ptrdiff_t>(c * kPixels));
+  }
+  return builder.Write(folder, x, y);
+}
+
+TestModel MakeTinyLayers(const std::string& folder, size_t layers) {
+  return MakeShifts(folder, "tiny_layers", 1, 16, layers, 2);
 }
 
 TestModel MakeChain(const std::string& folder) {

@@ -29,9 +29,21 @@ TestModel MakeRelu(const std::string& folder);
 TestModel MakeConvNet(const std::string& folder);
 // The same net with another bias: another model.
 TestModel MakeOtherConvNet(const std::string& folder);
+// The net for a square picture of `side` pixels.
+TestModel MakeConvNetOfSide(const std::string& folder, int side);
+// The net with open sides that lists these; an input and an output for each.
+TestModel MakeListedConvNet(const std::string& folder,
+                            const std::vector<int>& sides);
+// The net with option rknn_batch_size, and so many pictures at once.
+TestModel MakeBatchConvNet(const std::string& folder, int batch);
 // A job of some hundred milliseconds, or a part of that: a chain of so many
 // matrix products.
 TestModel MakeSlow(const std::string& folder, size_t products = 80);
+// Of so many layers that each compute next to nothing.
+TestModel MakeTinyLayers(const std::string& folder, size_t layers);
+// So many convolutions, of some hundred microseconds each, that turn the
+// channels by one: several cores share each of them.
+TestModel MakeConvChain(const std::string& folder, size_t convolutions = 4);
 // A small one with weights and intermediate tensors.
 TestModel MakeChain(const std::string& folder);
 // A model that takes its time to load: tens of megabytes of weights.

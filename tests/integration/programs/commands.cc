@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -133,9 +134,11 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"init", {&Commands::Init, 2}},
       {"init_bytes", {&Commands::InitBytes, 2}},
       {"storm", {&Commands::InitStorm, 4}},
-      {"dup", {&Commands::Duplicate, 2}},       // NEW OLD
-      {"destroy", {&Commands::Destroy, 1}},     // CTX
-      {"mask", {&Commands::SetCoreMask, 2}},    // CTX MASK
+      {"dup", {&Commands::Duplicate, 2}},              // NEW OLD
+      {"destroy", {&Commands::Destroy, 1}},            // CTX
+      {"mask", {&Commands::SetCoreMask, 2}},           // CTX MASK
+      {"batch_cores", {&Commands::SetBatchCores, 2}},  // CTX CORES
+      {"shape", {&Commands::SetShape, 3}},      // CTX FMT DIM...: of input 0
       {"inputs", {&Commands::SetInputs, 1}},    // CTX FILE...
       {"input", {&Commands::SetOneInput, 4}},   // CTX INDEX TYPE BYTES
       {"run", {&Commands::Run, 1}},             // CTX [TIMEOUT_MS]
@@ -143,7 +146,10 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"compare", {&Commands::Compare, 2}},     // CTX FILE...: relative error
       {"copies", {&Commands::CountCopies, 1}},  // CTX: bytes copied in all
       {"report", {&Commands::Report, 1}},       // CTX: "core N" of the last run
+      {"took", {&Commands::TellTime, 1}},  // CTX: ns of the last run, on cores
       {"memory_size", {&Commands::AskMemorySize, 1}},  // CTX
+      // CTX: "NAME TYPE LAYOUT DIMS ZERO SCALE; ..., 'CUSTOM STRING'"
+      {"describe", {&Commands::Describe, 1}},
       // MEM CTX BYTES [FLAGS]
       {"create", {&Commands::Create, 3}},
       // MEM CTX KIND FD_BYTES BYTES OFFSET
@@ -166,6 +172,33 @@ Reply Commands::Do(const Words& words) {
     return {kBadCommand, "no such command, or too few words"};
   }
   return (this->*found->second.method)(words);
+}
+
+Reply Commands::Describe(const Words& words) {
+  const rknn_context context = Context(words[1]);
+  std::string text;
+  for (const bool inputs : {true, false}) {
+    for (const rknn_tensor_attr& attr : Attributes(context, inputs)) {
+      std::string dims;
+      for (uint32_t i = 0; i < attr.n_dims; ++i) {
+        dims += (i == 0 ? "" : ",") + std::to_string(attr.dims[i]);
+      }
+      char numbers[64];
+      std::snprintf(numbers, sizeof numbers, "%d %g", attr.zp,
+                    static_cast<double>(attr.scale));
+      text += std::string(attr.name) + " " + get_type_string(attr.type) + " " +
+              get_format_string(attr.fmt) + " " + dims + " " + numbers + "; ";
+    }
+  }
+  rknn_sdk_version version{};
+  int code =
+      rknn_query(context, RKNN_QUERY_SDK_VERSION, &version, sizeof version);
+  rknn_custom_string custom{};
+  if (code == RKNN_SUCC) {
+    code =
+        rknn_query(context, RKNN_QUERY_CUSTOM_STRING, &custom, sizeof custom);
+  }
+  return Answer(code, text + "'" + custom.string + "'");
 }
 
 rknn_context Commands::Context(const std::string& name) const {
@@ -250,6 +283,20 @@ Reply Commands::SetCoreMask(const Words& words) {
       Context(words[1]), static_cast<rknn_core_mask>(Number(words[2]))));
 }
 
+Reply Commands::SetBatchCores(const Words& words) {
+  return Answer(rknn_set_batch_core_num(Context(words[1]),
+                                        static_cast<int>(Number(words[2]))));
+}
+
+Reply Commands::SetShape(const Words& words) {
+  rknn_tensor_attr attr{};
+  attr.fmt = static_cast<rknn_tensor_format>(Number(words[2]));
+  for (size_t i = 3; i < words.size() && attr.n_dims < RKNN_MAX_DIMS; ++i) {
+    attr.dims[attr.n_dims++] = static_cast<uint32_t>(Number(words[i]));
+  }
+  return Answer(rknn_set_input_shapes(Context(words[1]), 1, &attr));
+}
+
 Reply Commands::SetInputs(const Words& words) {
   return Answer(InputsFromFiles(Context(words[1]), words, 2));
 }
@@ -307,6 +354,12 @@ Reply Commands::Report(const Words& words) {
   rknnd_run_report report{};
   const int code = rknnd_last_run(Context(words[1]), &report);
   return Answer(code, "core " + std::to_string(report.core));
+}
+
+Reply Commands::TellTime(const Words& words) {
+  rknnd_run_report report{};
+  const int code = rknnd_last_run(Context(words[1]), &report);
+  return Answer(code, std::to_string(report.run_ns));
 }
 
 Reply Commands::AskMemorySize(const Words& words) {

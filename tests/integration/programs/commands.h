@@ -53,6 +53,8 @@ class Commands {
   Reply Duplicate(const Words& words);
   Reply Destroy(const Words& words);
   Reply SetCoreMask(const Words& words);
+  Reply SetBatchCores(const Words& words);
+  Reply SetShape(const Words& words);
   Reply SetInputs(const Words& words);
   Reply SetOneInput(const Words& words);
   Reply Run(const Words& words);
@@ -60,7 +62,9 @@ class Commands {
   Reply Compare(const Words& words);
   Reply CountCopies(const Words& words);
   Reply Report(const Words& words);
+  Reply TellTime(const Words& words);
   Reply AskMemorySize(const Words& words);
+  Reply Describe(const Words& words);
 
   Reply Create(const Words& words);
   Reply Import(const Words& words);

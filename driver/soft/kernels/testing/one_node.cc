@@ -57,6 +57,7 @@ void Place(const TensorSpec& spec, const std::vector<float>& dense,
 
 absl::StatusOr<const std::byte*> TestWeights::Store(
     size_t size, absl::FunctionRef<void(std::byte*)> fill) {
+  stored_ += size;
   kept_.push_back(std::make_shared<std::byte[]>(size + 64));
   const auto at = reinterpret_cast<uintptr_t>(kept_.back().get());
   std::byte* const room = kept_.back().get() + (64 - at % 64) % 64;
@@ -198,6 +199,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> OneNode::Make() {
 }
 
 absl::StatusOr<std::vector<float>> OneNode::Run(int block) {
+  return Compute(1, block);
+}
+
+absl::StatusOr<std::vector<float>> OneNode::RunInParts(uint32_t cores,
+                                                       int block) {
+  return Compute(cores, block);
+}
+
+absl::StatusOr<std::vector<float>> OneNode::Compute(uint32_t cores, int block) {
   const SingleThreaded as_on_a_core;
   RKNND_ASSIGN_OR_RETURN(const Tensors tensors, Specs(block));
   const Node& node = graph_.nodes[0];
@@ -206,7 +216,7 @@ absl::StatusOr<std::vector<float>> OneNode::Run(int block) {
       const std::unique_ptr<Kernel> kernel,
       OperatorTable::Get()
           .Find("", node.type)
-          ->make({view, tensors.inputs, tensors.outputs, weights_}));
+          ->make({view, tensors.inputs, tensors.outputs, weights_, cores}));
   std::vector<Bytes> memory;
   std::vector<const std::byte*> inputs;
   for (size_t i = 0; i < tensors.inputs.size(); ++i) {
@@ -231,7 +241,14 @@ absl::StatusOr<std::vector<float>> OneNode::Run(int block) {
               std::numeric_limits<float>::quiet_NaN());
   std::byte* outputs[] = {output.data()};
   Bytes scratch(kernel->scratch_size());
-  RKNND_RETURN_IF_ERROR(kernel->Run(inputs, outputs, scratch.data()));
+  parts_ = kernel->PartsFor(cores);
+  if (cores == 1) {
+    RKNND_RETURN_IF_ERROR(kernel->Run(inputs, outputs, scratch.data()));
+  }
+  for (uint32_t part = parts_; cores > 1 && part > 0; --part) {
+    RKNND_RETURN_IF_ERROR(
+        kernel->RunPart({part - 1, parts_}, inputs, outputs, scratch.data()));
+  }
   std::vector<float> dense(static_cast<size_t>(spec.elements()));
   std::vector<bool> used(spec.bytes() / sizeof(float), false);
   ForEach(spec, [&](int64_t to, int64_t at) {

@@ -20,8 +20,10 @@ class TestWeights final : public WeightStore {
  public:
   absl::StatusOr<const std::byte*> Store(
       size_t size, absl::FunctionRef<void(std::byte*)> fill) override;
+  [[nodiscard]] size_t stored() const { return stored_; }
 
  private:
+  size_t stored_ = 0;
   std::vector<std::shared_ptr<std::byte[]>> kept_;  // copies of a node share
 };
 
@@ -44,9 +46,15 @@ class OneNode {
   // where the operator allows it; `padding_is_zero` says whether the blocked
   // output's padding is.
   absl::StatusOr<std::vector<float>> Run(int block = 1);
+  // The same computed in the parts of a gang of `cores`, last part first; how
+  // many there were.
+  absl::StatusOr<std::vector<float>> RunInParts(uint32_t cores, int block = 1);
+  [[nodiscard]] uint32_t parts() const { return parts_; }
   [[nodiscard]] bool padding_is_zero() const { return padding_is_zero_; }
   // Whether the last run had a blocked input and output.
   [[nodiscard]] bool was_blocked() const { return was_blocked_; }
+  // Weights that kernels have stored so far.
+  [[nodiscard]] size_t weights() const { return weights_.stored(); }
   // The kernel, kept for runs by several threads.
   absl::StatusOr<std::unique_ptr<Kernel>> Make();
 
@@ -55,6 +63,7 @@ class OneNode {
     std::vector<TensorSpec> inputs, outputs;
   };
   [[nodiscard]] absl::StatusOr<Tensors> Specs(int block);
+  absl::StatusOr<std::vector<float>> Compute(uint32_t cores, int block);
 
   Graph graph_;
   std::vector<std::vector<float>> values_;  // per input; constants too
@@ -62,6 +71,7 @@ class OneNode {
   Shape added_shape_;
   TestWeights weights_;
   bool padding_is_zero_ = true, was_blocked_ = false;
+  uint32_t parts_ = 1;
 };
 
 // Numbers between -1 and 1, the same for the same seed.

@@ -1,0 +1,24 @@
+// rknnctl info: what a model file is. Compiled files (.rknn) are read here;
+// ONNX files are loaded for their description alone, by the daemon or in this
+// process.
+
+#ifndef CLIENT_CTL_INFO_H_
+#define CLIENT_CTL_INFO_H_
+
+#include <string>
+
+#include "base/posix/expected.h"
+#include "client/ctl/onnx_header.h"
+#include "client/ctl/report.h"
+#include "driver/rknn_file/rknn_file.h"
+
+namespace rknnd::client {
+
+base::Expected<Output> Info(const std::string& path);
+
+Output RknnOutput(const std::string& path, uint64_t bytes,
+                  const rknn_file::Description& file);
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_CTL_INFO_H_

@@ -1,0 +1,46 @@
+#include "client/ctl/model_verbs.h"
+
+#include <vector>
+
+namespace rknnd::client {
+namespace {
+
+void AddInputs(CLI::App& verb, std::vector<std::string>& inputs) {
+  verb.add_option("--input", inputs,
+                  "one file for each input, in order, as for infer; none: "
+                  "noise, the same each time")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void DeclareModelVerbs(CLI::App& app, ModelVerbs& verbs,
+                       std::string& core_mask) {
+  CLI::App* perf = app.add_subcommand(
+      "perf", "what each layer of a model costs, and which types cost most");
+  perf->add_option("MODEL", verbs.perf.model, "the model's file")->required();
+  AddInputs(*perf, verbs.perf.inputs);
+  perf->add_option("--core-mask", core_mask, "auto, 0, 1, 2, 0_1, 0_1_2 or all")
+      ->capture_default_str();
+
+  CLI::App* dump = app.add_subcommand(
+      "dump", "run a model once and write each layer's output as .npy");
+  dump->add_option("MODEL", verbs.dump.model, "the model's file")->required();
+  AddInputs(*dump, verbs.dump.inputs);
+  dump->add_option("--output-dir", verbs.dump.output_dir,
+                   "an empty folder, or one to make")
+      ->required()
+      ->type_name("DIR");
+  dump->footer(
+      "Files: <ID>_<OpType>_<tensor>.npy, ID as perf shows it. 8-bit and\n"
+      "half-precision tensors are written as float32, axes in the model's\n"
+      "order.");
+
+  CLI::App* info = app.add_subcommand(
+      "info", "what a model file is: inputs, outputs, target, versions");
+  info->add_option("FILE", verbs.info_file, "an ONNX or .rknn file")
+      ->required();
+}
+
+}  // namespace rknnd::client

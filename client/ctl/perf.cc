@@ -1,0 +1,137 @@
+#include "client/ctl/perf.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "client/ctl/infer.h"
+#include "client/ctl/network.h"
+#include "client/ctl/table.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Expected;
+
+double Microseconds(uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1000.0;
+}
+
+uint64_t Kilobytes(uint64_t bytes) { return (bytes + 512) / 1024; }
+
+}  // namespace
+
+Json LayersJson(std::span<const rknnd_layer> layers) {
+  Json rows = Json::array();
+  for (const rknnd_layer& layer : layers) {
+    const std::span mac_usage(layer.mac_usage, layer.cores);
+    const std::span work_load(layer.work_load, layer.cores);
+    rows.push_back(
+        {{"id", rows.size() + 1},
+         {"op_type", layer.type},
+         {"data_type", layer.data_type},
+         {"target", layer.target},
+         {"input_shape", layer.input_shape},
+         {"output_shape", layer.output_shape},
+         {"ddr_cycles", layer.ddr_cycles},
+         {"npu_cycles", layer.npu_cycles},
+         {"max_cycles", std::max(layer.ddr_cycles, layer.npu_cycles)},
+         {"time_us", Microseconds(layer.time_ns)},
+         {"mac_usage", std::vector(mac_usage.begin(), mac_usage.end())},
+         {"work_load", std::vector(work_load.begin(), work_load.end())},
+         {"task_number", layer.tasks},
+         {"rw_kb", Kilobytes(layer.rw_bytes)},
+         {"full_name", layer.name}});
+  }
+  return rows;
+}
+
+Json RankingJson(std::span<const rknnd_layer> layers) {
+  struct Type {
+    std::string name;
+    uint64_t calls = 0, cpu = 0, npu = 0;
+  };
+  std::map<std::string, Type> types;
+  uint64_t total = 0;
+  for (const rknnd_layer& layer : layers) {
+    Type& type = types[layer.type];
+    type.name = layer.type;
+    ++type.calls;
+    (std::string_view(layer.target) == "CPU" ? type.cpu : type.npu) +=
+        layer.time_ns;
+    total += layer.time_ns;
+  }
+  std::vector<Type> ranking;
+  for (auto& [name, type] : types) ranking.push_back(std::move(type));
+  std::stable_sort(ranking.begin(), ranking.end(),
+                   [](const Type& a, const Type& b) {
+                     return a.cpu + a.npu > b.cpu + b.npu;
+                   });
+  Json rows = Json::array();
+  for (const Type& type : ranking) {
+    const uint64_t time = type.cpu + type.npu;
+    rows.push_back(
+        {{"op_type", type.name},
+         {"call_number", type.calls},
+         {"cpu_time_us", Microseconds(type.cpu)},
+         {"gpu_time_us", 0},
+         {"npu_time_us", Microseconds(type.npu)},
+         {"total_time_us", Microseconds(time)},
+         {"time_ratio", total == 0 ? 0.0
+                                   : 100.0 * static_cast<double>(time) /
+                                         static_cast<double>(total)}});
+  }
+  return rows;
+}
+
+Expected<Output> Perf(const PerfOptions& options) {
+  Expected<std::unique_ptr<Network>> loaded =
+      Network::Load(options.model, RKNN_FLAG_COLLECT_PERF_MASK);
+  if (!loaded) return std::move(loaded).error();
+  Network& network = **loaded;
+  if (options.core_mask != RKNN_NPU_CORE_AUTO) {
+    if (Expected<void> set = network.SetCoreMask(options.core_mask); !set) {
+      return std::move(set).error();
+    }
+  }
+  const Expected<std::vector<TensorInput>> inputs =
+      MakeInputs(network, options.inputs);
+  if (!inputs) return inputs.error();
+  if (Expected<void> set = network.SetInputs(*inputs); !set) {
+    return std::move(set).error();
+  }
+  // The first run warms caches up; the second is reported.
+  for (int i = 0; i < 2; ++i) {
+    if (Expected<void> run = network.Run(); !run) {
+      return std::move(run).error();
+    }
+  }
+  const Expected<int64_t> run_us = network.RunMicroseconds();
+  if (!run_us) return run_us.error();
+  Expected<std::string> text = network.PerfText();
+  if (!text) return std::move(text).error();
+  const Expected<std::span<const rknnd_layer>> layers = network.Layers();
+  if (!layers) return layers.error();
+
+  uint64_t total_ns = 0;
+  uint64_t bytes = 0;
+  for (const rknnd_layer& layer : *layers) {
+    total_ns += layer.time_ns;
+    bytes += layer.rw_bytes;
+  }
+  const double fps = 1e6 / static_cast<double>(std::max<int64_t>(*run_us, 1));
+  Output output;
+  output.json["layers"] = LayersJson(*layers);
+  output.json["ranking"] = RankingJson(*layers);
+  output.json["total_us"] = Microseconds(total_ns);
+  output.json["rw_kb"] = Kilobytes(bytes);
+  output.json["run_us"] = *run_us;
+  output.json["fps"] = fps;
+  output.text = *std::move(text) +
+                "Run: " + FormatMicroseconds(static_cast<double>(*run_us)) +
+                ", " + FormatValue(fps) + " frames per second\n";
+  return output;
+}
+
+}  // namespace rknnd::client

@@ -1,0 +1,32 @@
+// rknnctl perf: what each layer of a model costs.
+
+#ifndef CLIENT_CTL_PERF_H_
+#define CLIENT_CTL_PERF_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/posix/expected.h"
+#include "client/ctl/report.h"
+#include "rknn_api.h"
+#include "rknnd.h"
+
+namespace rknnd::client {
+
+struct PerfOptions {
+  std::string model;
+  std::vector<std::string> inputs;  // one for each input; none: noise
+  rknn_core_mask core_mask = RKNN_NPU_CORE_AUTO;
+};
+
+base::Expected<Output> Perf(const PerfOptions& options);
+
+// The parts of its JSON: rows as in the table, and operator types by their
+// time.
+Json LayersJson(std::span<const rknnd_layer> layers);
+Json RankingJson(std::span<const rknnd_layer> layers);
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_CTL_PERF_H_

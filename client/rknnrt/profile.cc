@@ -1,0 +1,250 @@
+#include "client/rknnrt/profile.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/image/npy.h"
+#include "client/rknnrt/log.h"
+#include "client/rknnrt/version.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+bool Tells(LogLevel level) {
+  return EnabledLogLevel() >= static_cast<uint32_t>(level);
+}
+
+std::optional<ElementType> ElementOf(uint32_t type) {
+  switch (type) {
+    case RKNN_TENSOR_FLOAT32:
+      return ElementType::kFloat32;
+    case RKNN_TENSOR_FLOAT16:
+      return ElementType::kFloat16;
+    case RKNN_TENSOR_INT8:
+      return ElementType::kInt8;
+    case RKNN_TENSOR_UINT8:
+      return ElementType::kUint8;
+    case RKNN_TENSOR_INT16:
+      return ElementType::kInt16;
+    case RKNN_TENSOR_UINT16:
+      return ElementType::kUint16;
+    case RKNN_TENSOR_INT32:
+      return ElementType::kInt32;
+    case RKNN_TENSOR_UINT32:
+      return ElementType::kUint32;
+    case RKNN_TENSOR_INT64:
+      return ElementType::kInt64;
+    case RKNN_TENSOR_BOOL:
+      return ElementType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+// A part of a file's name: no folders, no surprises in a shell.
+std::string Harmless(std::string_view text) {
+  constexpr size_t kLongest = 96;
+  std::string name(text.substr(0, kLongest));
+  for (char& c : name) {
+    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       (c >= '0' && c <= '9') || c == '.' || c == '-';
+    if (!keeps) c = '_';
+  }
+  return name;
+}
+
+// The elements a tensor claims to have, if they are the bytes it has.
+Expected<std::vector<size_t>> ShapeOf(const wire::DumpedTensor& tensor,
+                                      ElementType type) {
+  std::vector<size_t> shape;
+  uint64_t bytes = ElementSize(type);
+  bool overflows = false;
+  for (pb_size_t i = 0; i < tensor.dims_count; ++i) {
+    overflows |= __builtin_mul_overflow(bytes, tensor.dims[i], &bytes);
+    shape.push_back(static_cast<size_t>(tensor.dims[i]));
+  }
+  if (overflows || bytes != tensor.size) {
+    return Error{
+        Code::kInternal,
+        std::string("protocol: the dump of '") + tensor.name + "' has " +
+            std::to_string(tensor.size) + " bytes, its shape needs " +
+            (overflows ? "more than there are" : std::to_string(bytes))};
+  }
+  return shape;
+}
+
+// mkdir, to which a folder that is there already is as good.
+bool HasFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return true;
+  const int error = errno;
+  struct stat status = {};
+  const bool is_there = error == EEXIST && stat(path.c_str(), &status) == 0 &&
+                        S_ISDIR(status.st_mode);
+  errno = error;
+  return is_there;
+}
+
+Expected<void> MakeFolder(const std::string& path) {
+  if (HasFolder(path)) return {};
+  const size_t slash = path.find_last_of('/');
+  if (errno == ENOENT && slash != std::string::npos && slash > 0) {
+    if (Expected<void> above = MakeFolder(path.substr(0, slash)); !above.ok()) {
+      return above;
+    }
+    if (HasFolder(path)) return {};
+  }
+  return base::ErrnoError(errno, "make folder '" + path + "'");
+}
+
+// RunDumped; `has_run` says whether the run was a success, whatever became of
+// its dump.
+Outcome TryDumped(Context& context, rknn_run_extend* extend,
+                  const std::string& directory, bool* has_run) {
+  const auto failure = [](Error error) -> Outcome {
+    return Failure{std::move(error), Subject::kContext};
+  };
+  if (Expected<void> made = MakeFolder(directory); !made.ok()) {
+    return failure(std::move(made).error());
+  }
+  if (Expected<void> armed = context.target().ArmDump(context.number());
+      !armed.ok()) {
+    return failure(std::move(armed).error());
+  }
+  if (Outcome failed = context.Run(extend)) return failed;
+  *has_run = true;
+  const Expected<LayerDump> dump = context.target().TakeDump(context.number());
+  if (!dump.ok()) return failure(dump.error());
+  if (Expected<void> written = WriteDump(*dump, directory); !written.ok()) {
+    return failure(std::move(written).error());
+  }
+  Log(LogLevel::kInfo, std::to_string(dump->tensors.size()) +
+                           " tensors are in '" + directory + "'");
+  return {};
+}
+
+}  // namespace
+
+uint32_t WithProfile(uint32_t flags) {
+  return Tells(LogLevel::kDebug) ? flags | RKNN_FLAG_COLLECT_PERF_MASK : flags;
+}
+
+void TellModel(Target& target, uint32_t context) {
+  if (!Tells(LogLevel::kInfo)) return;
+  const TargetInfo info = target.info();
+  LogText(LogLevel::kInfo,
+          "RKNN Runtime Information, librknnrt version: " +
+              (info.api_version.empty() ? kApiVersion : info.api_version) +
+              "\nRKNN Driver Information, version: " + info.driver_version);
+  const Expected<std::string> text = target.ModelDetail(context);
+  LogText(LogLevel::kInfo,
+          text.ok() ? *text : "no model information: " + text.error().message);
+}
+
+Outcome RunAndTell(Context& context, rknn_run_extend* extend) {
+  if (!Tells(LogLevel::kDebug)) return context.Run(extend);
+  bool has_run = false;
+  if (Tells(LogLevel::kTrace)) {
+    // A folder that cannot be written, a dump beyond its limit: the program's
+    // run is none the worse for it.
+    Outcome failed = TryDumped(context, extend, DumpDirectory(), &has_run);
+    if (failed) Log(LogLevel::kWarning, "no dump: " + failed->error.message);
+  }
+  if (!has_run) {
+    if (Outcome failed = context.Run(extend)) return failed;
+  }
+  const std::span<char> text = context.PerfText();
+  LogText(LogLevel::kDebug, {text.data(), text.size()});
+  return {};
+}
+
+Outcome RunDumped(Context& context, rknn_run_extend* extend,
+                  const std::string& directory) {
+  bool has_run = false;
+  return TryDumped(context, extend, directory, &has_run);
+}
+
+std::string DumpDirectory() {
+  constexpr char kBoard[] = "/userdata";
+  return access(kBoard, W_OK) == 0 ? std::string(kBoard) + "/dumps" : "dumps";
+}
+
+Expected<void> WriteDump(const LayerDump& dump, const std::string& directory) {
+  const std::span<const std::byte> bytes = dump.bytes.bytes();
+  std::map<std::string, int> made;  // names, and how often each was wanted
+  for (size_t i = 0; i < dump.tensors.size(); ++i) {
+    const wire::DumpedTensor& tensor = dump.tensors[i];
+    const std::optional<ElementType> type = ElementOf(tensor.data_type);
+    if (!type || tensor.offset > bytes.size() ||
+        tensor.size > bytes.size() - tensor.offset) {
+      return Error{Code::kInternal, std::string("protocol: the dump of '") +
+                                        tensor.name + "' is damaged"};
+    }
+    const Expected<std::vector<size_t>> shape = ShapeOf(tensor, *type);
+    if (!shape.ok()) return shape.error();
+    char id[16];
+    std::snprintf(id, sizeof id, "%04u", tensor.layer + 1);
+    const std::string wanted = directory + "/" + id + "_" +
+                               Harmless(tensor.type) + "_" +
+                               Harmless(tensor.name);
+    // Slices of a batch come one after the other. A number may make a name that
+    // another tensor has.
+    std::string path = wanted;
+    for (int& times = made[wanted]; times++ > 0;) {
+      path = wanted + "_" + std::to_string(times);
+      if (made.try_emplace(path, 1).second) break;
+    }
+    path += ".npy";
+    if (Expected<void> written =
+            WriteNpy(path, *type, *shape,
+                     bytes.subspan(static_cast<size_t>(tensor.offset),
+                                   static_cast<size_t>(tensor.size)));
+        !written.ok()) {
+      return written;
+    }
+  }
+  return {};
+}
+
+Expected<std::span<const rknnd_layer>> Context::PerfLayers() {
+  Expected<wire::PerfDetail> detail = target_->PerfReport(number_);
+  if (!detail.ok()) return std::move(detail).error();
+  const base::MutexLock lock(mutex_);
+  layer_reports_ = std::move(detail->layers);
+  layers_.clear();
+  for (const wire::LayerReport& report : layer_reports_) {
+    rknnd_layer layer{};
+    layer.type = report.type;
+    layer.name = report.name;
+    layer.data_type = report.data_type;
+    layer.target = report.on_cpu ? "CPU" : "NPU";
+    layer.input_shape = report.input_shape;
+    layer.output_shape = report.output_shape;
+    layer.ddr_cycles = report.ddr_cycles;
+    layer.npu_cycles = report.npu_cycles;
+    layer.time_ns = report.time_ns;
+    layer.rw_bytes = report.rw_bytes;
+    layer.tasks = report.tasks;
+    layer.cores = std::min<uint32_t>(
+        std::min(report.mac_usage_count, report.work_load_count),
+        RKNND_MAX_CORES);
+    std::copy_n(report.mac_usage, layer.cores, layer.mac_usage);
+    std::copy_n(report.work_load, layer.cores, layer.work_load);
+    layers_.push_back(layer);
+  }
+  return std::span<const rknnd_layer>(layers_);
+}
+
+}  // namespace rknnd::client

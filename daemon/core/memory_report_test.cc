@@ -1,0 +1,85 @@
+// The SRAM table as people and scripts read it.
+
+#include "daemon/core/memory_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rknnd::core {
+namespace {
+
+using ::testing::HasSubstr;
+
+driver::ModelInfo Model() {
+  driver::ModelInfo model;
+  model.name = "net";
+  model.weight_size = 4000;
+  driver::ProgramInfo program;
+  program.internal_size = 0x3000;
+  driver::LayerInfo layer;
+  layer.type = "ConvRelu";
+  program.layers.push_back(layer);
+  driver::TensorPlace a;
+  a.name = "a";
+  a.data_type = "INT8";
+  a.shape = "1,3,8,8";
+  a.native_shape = "1,1,8,8,16";
+  a.offset = 0x1000;
+  a.size = 0x400;
+  a.written = 100;
+  a.read = 50;
+  driver::TensorPlace b = a;
+  b.name = "b";
+  b.size = 0x1800;
+  program.tensors = {a, b};
+  program.sram.used = 0x1000;
+  program.sram.saved = 77;
+  program.sram.entries = {{1, 0x200, 0xe00, 77}};
+  model.programs.push_back(program);
+  return model;
+}
+
+TEST(MemoryReportTest, SramTableIsAsTheGuideShowsIt) {
+  const driver::ModelInfo model = Model();
+  const driver::ProgramInfo& program = model.programs[0];
+
+  EXPECT_EQ(SramTable(model, program, program.sram),
+            // clang-format off
+"Total allocated Internal SRAM Size: 4096, Addr: [0x00000000, 0x00001000)\n"
+"-------------------------------------------------------------------------------------------------------------\n"
+"ID  User      Tensor  DataType  OrigShape  NativeShape   |  [Start      End)        Size        |  SramHit\n"
+"-------------------------------------------------------------------------------------------------------------\n"
+"1   ConvRelu  a       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0x00001000  0x00001400  0x00000400  |  0x00000000\n"
+"2   ConvRelu  b       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0x00000200  0x00001a00  0x00001800  |  0x00000e00\n"
+"-------------------------------------------------------------------------------------------------------------\n"
+"Total Weight Memory Size: 4000\n"
+"Total Internal Memory Size: 12288\n"
+"Predict Internal Memory RW Amount: 300\n"
+"Predict Weight Memory RW Amount: 4000\n"
+"Predict SRAM Hit RW Amount: 77\n");
+  // clang-format on
+}
+
+TEST(MemoryReportTest, TextStartsWithTheModel) {
+  const driver::ModelInfo model = Model();
+  driver::DeviceInfo device;
+  device.kind = "soft";
+  device.soc = "rk3588";
+  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, device),
+              HasSubstr("RKNN Model Information, name: net, target: soft, "
+                        "target platform: rk3588, framework name: ONNX"));
+}
+
+TEST(MemoryReportTest, ContextsOwnSramIsShownWhereItHasAny) {
+  const driver::ModelInfo model = Model();
+  driver::SramPlan own;
+  own.used = 8192;
+  const std::string text =
+      ModelText(model, model.programs[0], &own, driver::DeviceInfo());
+  EXPECT_THAT(text, HasSubstr("Internal SRAM Size: 8192,"));
+  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, {}),
+              HasSubstr("No SRAM is used without RKNN_FLAG_ENABLE_SRAM"));
+}
+
+}  // namespace
+}  // namespace rknnd::core

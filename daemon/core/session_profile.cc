@@ -1,0 +1,76 @@
+// What a session is told of its contexts' runs: layer times, memory, dumps.
+// Called on the loop with numbers a client chose.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/core/memory_report.h"
+#include "daemon/core/perf_report.h"
+#include "daemon/core/session_impl.h"
+
+namespace rknnd::core {
+namespace {
+
+absl::Status NoContext(uint32_t number) {
+  return absl::NotFoundError(
+      absl::StrCat("context ", number, " does not exist in this session"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SessionImpl::PerfDetail(uint32_t context) const {
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  return PerfText(*found->run, parts_->device->info());
+}
+
+absl::StatusOr<std::vector<LayerRow>> SessionImpl::PerfLayers(
+    uint32_t context) const {
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  return LastRows(*found->run, parts_->device->info());
+}
+
+absl::StatusOr<std::string> SessionImpl::ModelDetail(uint32_t context) const {
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  const LoadedModel& model = *found->run->model();
+  const uint32_t row = found->bindings->row();
+  const bool has_sram = found->run->traits().sram;
+  driver::SramPlan sram;
+  if (has_sram) sram = model.model->PlanSram(row, found->sram.bytes());
+  return ModelText(model.info(), model.program(row), has_sram ? &sram : nullptr,
+                   parts_->device->info());
+}
+
+absl::Status SessionImpl::ArmDump(uint32_t context) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  if (found->run->traits().info_only) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "context ", context,
+        " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and cannot run"));
+  }
+  auto dump = LayerDump::Create(*account_, parts_->limits.dump_bytes);
+  if (!dump.ok()) return dump.status();
+  found->run->ArmDump(*std::move(dump));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DumpReport> SessionImpl::TakeDump(uint32_t context) {
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  const std::shared_ptr<LayerDump> last = found->run->last_dump();
+  if (last == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "context ", context,
+        " has no dump: ask for one, and run the context before it is taken"));
+  }
+  auto dump = last->Take();
+  if (!dump.ok()) return dump.status();
+  return DumpReport{*std::move(dump),
+                    &found->run->model()->program(last->row())};
+}
+
+}  // namespace rknnd::core

@@ -1,0 +1,22 @@
+// Layer times and dumps as messages. No decisions but what does not fit a
+// message.
+
+#ifndef DAEMON_TRANSPORT_SESSION_TRANSLATE_PROFILE_H_
+#define DAEMON_TRANSPORT_SESSION_TRANSLATE_PROFILE_H_
+
+#include <vector>
+
+#include "daemon/core/layer_dump.h"
+#include "daemon/core/perf_report.h"
+#include "proto/wire/codec.h"
+
+namespace rknnd::transport {
+
+std::vector<wire::LayerReport> ToLayerReports(
+    const std::vector<core::LayerRow>& rows);
+
+wire::DumpReply ToDumpReply(const core::DumpReport& report);
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_TRANSLATE_PROFILE_H_

@@ -1,0 +1,86 @@
+#include "daemon/transport/session/translate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "daemon/transport/session/translate_profile.h"
+
+namespace rknnd::transport {
+namespace {
+
+driver::TensorAttr Bytes(const char* name, uint32_t count) {
+  driver::TensorAttr attr;
+  attr.name = name;
+  attr.dims = {1, count};
+  attr.type = driver::TensorType::kInt8;
+  attr.layout = driver::TensorLayout::kUndefined;
+  attr.elements = attr.size = count;
+  attr.size_with_stride = (count + 15) / 16 * 16;
+  return attr;
+}
+
+// An image and a text, and what comes of each.
+driver::ProgramInfo Row(uint32_t image, uint32_t text, uint64_t internal) {
+  driver::ProgramInfo row;
+  row.inputs = {Bytes("image", image), Bytes("text", text)};
+  row.outputs = {Bytes("boxes", image), Bytes("words", text)};
+  row.native_inputs = row.inputs;
+  row.native_outputs = row.outputs;
+  row.internal_size = internal;
+  return row;
+}
+
+driver::ModelInfo TwoRows() {
+  driver::ModelInfo model;
+  model.name = "m";
+  model.programs = {Row(300, 20, 1000), Row(100, 90, 4000)};
+  return model;
+}
+
+TEST(TranslateTest, DynamicModelIsShownAtOneOfItsRows) {
+  const auto info = ToContextInfo(TwoRows());
+
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->inputs[0].dims[1], 300U);
+  EXPECT_EQ(info->inputs[1].dims[1], 20U);
+  ASSERT_EQ(info->shapes.size(), 4U);
+  EXPECT_EQ(info->shapes[3].dims[1], 90U);
+}
+
+TEST(TranslateTest, MemorySizedForADynamicModelDoesForEachRow) {
+  const auto info = ToContextInfo(TwoRows());
+
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->inputs[0].size_with_stride, 304U);
+  EXPECT_EQ(info->inputs[1].size_with_stride, 96U);
+  EXPECT_EQ(info->native_inputs[1].size_with_stride, 96U);
+  EXPECT_EQ(info->outputs[0].elements, 300U);
+  EXPECT_EQ(info->outputs[1].elements, 90U);
+  EXPECT_EQ(info->native_outputs[1].elements, 90U);
+  EXPECT_EQ(info->internal_size, 4000U);
+}
+
+TEST(TranslateTest, AChosenRowIsShownAsItIs) {
+  const driver::ModelInfo model = TwoRows();
+
+  const wire::ContextInfo info = ToContextInfo(core::ShapeChoice{&model, 1});
+
+  EXPECT_EQ(info.inputs[0].size_with_stride, 112U);
+  EXPECT_EQ(info.outputs[0].elements, 100U);
+  EXPECT_TRUE(info.shapes.empty());
+}
+
+TEST(TranslateTest, LayersTrafficIsWhatItReads) {
+  driver::LayerInfo layer;
+  layer.type = "Conv";
+  layer.ddr_bytes = 300;
+  layer.ddr_read = 200;
+  core::LayerRow row;
+  row.layer = &layer;
+  EXPECT_EQ(ToLayerReports({row}).at(0).rw_bytes, 200U);
+}
+
+}  // namespace
+}  // namespace rknnd::transport

@@ -1,0 +1,375 @@
+// Slots of the main section, found in published files of toolkits 1.3 to 2.3.
+// Nothing here follows an offset by itself: flatbuffer.h does, with a check.
+
+#include "driver/rknn_file/rknn_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "driver/rknn_file/flatbuffer.h"
+
+namespace rknnd::rknn_file {
+namespace {
+
+using base::Code;
+using base::Error;
+using base::Expected;
+
+constexpr uint64_t kOldHeader = 24;  // container version 1
+constexpr uint64_t kHeader = 64;
+constexpr size_t kTextBytes = 255;
+constexpr uint32_t kMaxDims = 16;
+// Constants lie on their own cache lines in memory.
+constexpr uint64_t kConstantAlignment = 64;
+
+namespace model {
+enum : uint32_t {
+  kFormat = 1,
+  kGraphs = 2,
+  kVersions = 7,
+  kPlatform = 8,
+  kFramework = 9,
+  kInputJson = 12,
+  kOutputJson = 13,
+  kBatch = 14,
+  kInferenceType = 16,
+  kSizes = 19,
+};
+}  // namespace model
+namespace graph {
+enum : uint32_t { kTensors = 0, kNodes = 1, kInputs = 2, kOutputs = 3 };
+}  // namespace graph
+namespace tensor {
+enum : uint32_t {
+  kType = 0,
+  kLayout = 1,
+  kClass = 2,
+  kNativeShape = 3,
+  kShape = 4,
+  kName = 5,
+  kQuantizedType = 7,
+  kScale = 10,
+  kZeroPoint = 11,
+  kBytes = 12,
+  kOffset = 13,
+};
+enum Class : uint64_t {
+  kInput = 1,
+  kOutput = 2,
+  kInternal = 3,
+  kConstant = 4,
+  kMoreConstants = 5,
+  kThird = 8,
+};
+constexpr uint64_t kBlockedLayout = 0x40;
+}  // namespace tensor
+namespace node {
+enum : uint32_t { kType = 1, kName = 2, kDevice = 3 };
+}  // namespace node
+
+// The file's number of an element type, and the C API's.
+struct TypeName {
+  uint64_t in_file;
+  uint32_t type;
+  const char* name;
+};
+constexpr TypeName kTypes[] = {
+    {1, 0, "FP32"},  {2, 3, "UINT8"}, {3, 2, "INT8"},
+    {5, 4, "INT16"}, {6, 6, "INT32"}, {7, 8, "INT64"},
+    {9, 9, "BOOL"},  {10, 1, "FP16"}, {16, 11, "BF16"}};
+
+Error Damaged(const std::string& what) {
+  return {Code::kInvalidArgument, "the .rknn file is damaged: " + what};
+}
+
+uint64_t LittleEndian(std::span<const std::byte> bytes, uint64_t at) {
+  uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+// For people and messages: bounded, and nothing a terminal would act on.
+std::string Text(std::string_view text) {
+  std::string copy(text.substr(0, std::min(text.size(), kTextBytes)));
+  for (char& c : copy) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return copy;
+}
+
+Expected<std::vector<uint32_t>> Dims(const FlatTable& table, uint32_t slot,
+                                     const std::string& name) {
+  const FlatVector dims = table.Vector(slot, sizeof(uint32_t));
+  if (dims.size() > kMaxDims) {
+    return Damaged("tensor '" + name + "' has " + std::to_string(dims.size()) +
+                   " dimensions, at most " + std::to_string(kMaxDims) +
+                   " are possible");
+  }
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; i < dims.size(); ++i) {
+    result.push_back(dims.At<uint32_t>(i));
+  }
+  return result;
+}
+
+// What the text of slots 12 and 13 says of one tensor:
+// {"NAME": {"dtype": "int8", "layout": "NHWC"}, ...}.
+std::string LayoutIn(std::string_view json, std::string_view name) {
+  // Searched once for each port: together, then, at most a second's work.
+  constexpr size_t kLongestJson = size_t{128} << 10;
+  json = json.substr(0, kLongestJson);
+  const std::string key = "\"" + std::string(name) + "\"";
+  const size_t at = json.find(key);
+  if (at == std::string_view::npos) return "";
+  std::string_view rest = json.substr(at + key.size());
+  rest = rest.substr(0, rest.find('}'));
+  constexpr std::string_view kKey = "\"layout\"";
+  const size_t layout = rest.find(kKey);
+  if (layout == std::string_view::npos) return "";
+  rest = rest.substr(layout + kKey.size());
+  const size_t open = rest.find('"');
+  if (open == std::string_view::npos) return "";
+  rest = rest.substr(open + 1);
+  const size_t close = rest.find('"');
+  constexpr size_t kLongest = 16;
+  if (close == std::string_view::npos || close > kLongest) return "";
+  return Text(rest.substr(0, close));
+}
+
+Expected<Tensor> ReadPort(const FlatTable& table, std::string_view json) {
+  Tensor port;
+  port.name = Text(table.String(tensor::kName));
+  const uint64_t in_file = table.Unsigned(tensor::kType);
+  port.type_name = "type " + std::to_string(in_file);
+  for (const TypeName& known : kTypes) {
+    if (known.in_file != in_file) continue;
+    port.type = known.type;
+    port.type_name = known.name;
+  }
+  Expected<std::vector<uint32_t>> dims = Dims(table, tensor::kShape, port.name);
+  if (!dims.ok()) return std::move(dims).error();
+  port.dims = *std::move(dims);
+  dims = Dims(table, tensor::kNativeShape, port.name);
+  if (!dims.ok()) return std::move(dims).error();
+  port.native_dims = *std::move(dims);
+  port.native_blocked =
+      table.Unsigned(tensor::kLayout) == tensor::kBlockedLayout;
+  port.layout = LayoutIn(json, port.name);
+  port.native_bytes = table.Unsigned(tensor::kBytes);
+  const FlatVector scale = table.Vector(tensor::kScale, sizeof(float));
+  const FlatVector zero = table.Vector(tensor::kZeroPoint, sizeof(int32_t));
+  port.quantized = scale.size() > 0 && in_file != 1 && in_file != 10;
+  if (port.quantized) {
+    port.scale = scale.At<float>(0);
+    if (zero.size() > 0) port.zero_point = zero.At<int32_t>(0);
+  }
+  return port;
+}
+
+Expected<std::vector<Tensor>> ReadPorts(const FlatTable& graph_table,
+                                        const FlatVector& tensors,
+                                        uint32_t slot, std::string_view json,
+                                        const char* what) {
+  const FlatVector indices = graph_table.Vector(slot, sizeof(uint32_t));
+  if (indices.size() > kMaxPorts) {
+    return Damaged("it has " + std::to_string(indices.size()) + " " + what +
+                   ", at most " + std::to_string(kMaxPorts) + " are possible");
+  }
+  std::vector<Tensor> ports;
+  for (uint32_t i = 0; i < indices.size(); ++i) {
+    const auto index = indices.At<uint32_t>(i);
+    if (index >= tensors.size()) {
+      return Damaged(std::string(what) + " name tensor " +
+                     std::to_string(index) + " of " +
+                     std::to_string(tensors.size()));
+    }
+    Expected<Tensor> port = ReadPort(graph_table.TableAt(tensors, index), json);
+    if (!port.ok()) return std::move(port).error();
+    ports.push_back(*std::move(port));
+  }
+  return ports;
+}
+
+// "VERSION(compiler version: OTHER)".
+void ReadVersions(std::string_view text, Description* description) {
+  constexpr std::string_view kCompiler = "(compiler version: ";
+  const size_t at = text.find(kCompiler);
+  description->toolkit_version = Text(text.substr(0, at));
+  if (at == std::string_view::npos) return;
+  std::string_view compiler = text.substr(at + kCompiler.size());
+  if (compiler.ends_with(')')) compiler.remove_suffix(1);
+  description->compiler_version = Text(compiler);
+}
+
+// The sizes that newer files store. Sums of sizes from the file: they may be
+// anything, and stop at the largest number.
+Expected<void> ReadSizes(const FlatTable& root, const FlatTable& graph_table,
+                         const FlatVector& tensors, Description* description) {
+  const FlatTable stored = root.Table(model::kSizes);
+  if (stored.valid()) {
+    description->sizes_stored = true;
+    description->weight_bytes = stored.Unsigned(0);
+    description->internal_bytes = stored.Unsigned(1);
+    description->other_bytes = stored.Unsigned(2);
+    return {};
+  }
+  uint64_t weights = 0;
+  uint64_t internal = 0;
+  uint64_t other = 0;
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    const FlatTable table = graph_table.TableAt(tensors, i);
+    if (!table.valid()) break;
+    const uint64_t bytes = table.Unsigned(tensor::kBytes);
+    uint64_t end = 0;
+    bool overflows = false;
+    switch (table.Unsigned(tensor::kClass)) {
+      case tensor::kConstant:
+      case tensor::kMoreConstants:
+        overflows = __builtin_add_overflow(bytes, kConstantAlignment - 1, &end);
+        end &= ~(kConstantAlignment - 1);
+        overflows |= __builtin_add_overflow(weights, end, &weights);
+        break;
+      case tensor::kInput:
+      case tensor::kOutput:
+      case tensor::kInternal:
+        overflows = __builtin_add_overflow(
+            bytes, table.Unsigned(tensor::kOffset), &end);
+        internal = std::max(internal, end);
+        break;
+      case tensor::kThird:
+        overflows = __builtin_add_overflow(other, bytes, &other);
+        break;
+      default:
+        break;
+    }
+    if (overflows) {
+      return Damaged("the sizes of its tensors exceed 64 bits");
+    }
+  }
+  description->weight_bytes = weights;
+  description->internal_bytes = internal;
+  description->other_bytes = other;
+  return {};
+}
+
+Expected<void> ReadModel(const FlatBuffer& buffer, Description* description) {
+  const FlatTable root = buffer.Root();
+  description->format = Text(root.String(model::kFormat));
+  ReadVersions(root.String(model::kVersions), description);
+  description->target_platform = Text(root.String(model::kPlatform));
+  description->framework = Text(root.String(model::kFramework));
+  description->batch = Text(root.String(model::kBatch));
+  description->inference_type = Text(root.String(model::kInferenceType));
+
+  const FlatVector graphs = root.Vector(model::kGraphs, 4);
+  if (graphs.size() == 0) return Damaged("it has no graph");
+  const FlatTable first = root.TableAt(graphs, 0);
+  const FlatVector tensors = first.Vector(graph::kTensors, 4);
+  const FlatVector nodes = first.Vector(graph::kNodes, 4);
+  if (tensors.size() > kMaxTensors || nodes.size() > kMaxNodes) {
+    return Damaged("it has " + std::to_string(tensors.size()) +
+                   " tensors and " + std::to_string(nodes.size()) +
+                   " nodes: no network has so many");
+  }
+  Expected<std::vector<Tensor>> ports = ReadPorts(
+      first, tensors, graph::kInputs, root.String(model::kInputJson), "inputs");
+  if (!ports.ok()) return std::move(ports).error();
+  description->inputs = *std::move(ports);
+  ports = ReadPorts(first, tensors, graph::kOutputs,
+                    root.String(model::kOutputJson), "outputs");
+  if (!ports.ok()) return std::move(ports).error();
+  description->outputs = *std::move(ports);
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    const FlatTable table = first.TableAt(nodes, i);
+    if (!table.valid()) break;
+    constexpr uint64_t kNpu = 2;
+    description->nodes.push_back({Text(table.String(node::kType)),
+                                  Text(table.String(node::kName)),
+                                  table.Unsigned(node::kDevice) != kNpu});
+  }
+  return ReadSizes(root, first, tensors, description);
+}
+
+}  // namespace
+
+Kind KindOf(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              std::min<size_t>(bytes.size(), 8));
+  if (text.starts_with("CYPTRKNN")) return Kind::kEncrypted;
+  if (text.starts_with("RKNN")) return Kind::kRknn;
+  if (text.starts_with("RKNX")) return Kind::kRknn3;
+  if (text.starts_with("VPMN")) return Kind::kFirstGeneration;
+  return Kind::kOther;
+}
+
+const char* KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kRknn:
+      return "a .rknn model";
+    case Kind::kEncrypted:
+      return "an encrypted .rknn model";
+    case Kind::kRknn3:
+      return "a model of the RKNN3 toolkit (RKNX)";
+    case Kind::kFirstGeneration:
+      return "a model for a first-generation NPU (RK1808, RV1126; VPMN)";
+    case Kind::kOther:
+      break;
+  }
+  return "no .rknn model";
+}
+
+Expected<Description> Read(std::span<const std::byte> bytes) {
+  if (const Kind kind = KindOf(bytes); kind != Kind::kRknn) {
+    return Error{Code::kInvalidArgument,
+                 std::string("the file is ") + KindName(kind) +
+                     (kind == Kind::kOther ? "" : ", which cannot be read")};
+  }
+  if (bytes.size() < kOldHeader) {
+    return Damaged("it ends inside its header, after " +
+                   std::to_string(bytes.size()) + " bytes");
+  }
+  Description description;
+  description.container_version = LittleEndian(bytes, 8);
+  description.main_section_bytes = LittleEndian(bytes, 16);
+  constexpr uint64_t kNewest = 64;  // 6 is the newest seen
+  if (description.container_version == 0 ||
+      description.container_version > kNewest) {
+    return Damaged("its container version is " +
+                   std::to_string(description.container_version));
+  }
+  const uint64_t start =
+      description.container_version == 1 ? kOldHeader : kHeader;
+  if (bytes.size() < start ||
+      description.main_section_bytes > bytes.size() - start) {
+    return Damaged("its main section has " +
+                   std::to_string(description.main_section_bytes) +
+                   " bytes, the whole file " + std::to_string(bytes.size()));
+  }
+  // FlatBuffers count in 32 bits.
+  constexpr uint64_t kMaxSection = uint64_t{UINT32_MAX} / 2;
+  if (description.main_section_bytes > kMaxSection) {
+    return Damaged("its main section has more than 2 GiB");
+  }
+  const auto section =
+      bytes.subspan(start, static_cast<size_t>(description.main_section_bytes));
+  const uint64_t after = start + description.main_section_bytes;
+  if (bytes.size() - after >= sizeof(uint64_t)) {
+    description.json_bytes = LittleEndian(bytes, after);
+    if (description.json_bytes > bytes.size() - after - sizeof(uint64_t)) {
+      return Damaged("its JSON has " + std::to_string(description.json_bytes) +
+                     " bytes, the whole file " + std::to_string(bytes.size()));
+    }
+  }
+  const FlatBuffer buffer(section);
+  if (!buffer.HasIdentifier("RKNN")) {
+    return Damaged("its main section is no RKNN FlatBuffer");
+  }
+  Expected<void> read = ReadModel(buffer, &description);
+  if (!read.ok()) return std::move(read).error();
+  if (!buffer.fault().empty()) return Damaged(buffer.fault());
+  return description;
+}
+
+}  // namespace rknnd::rknn_file

@@ -1,0 +1,298 @@
+// Layers computed in the parts of a gang: the same bits as in one piece.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "driver/soft/kernels/convolution_cut.h"
+#include "driver/soft/kernels/loops.h"
+#include "driver/soft/kernels/testing/one_node.h"
+
+namespace rknnd::soft {
+namespace {
+
+using testing::Noise;
+using testing::OneNode;
+using IntList = std::vector<int64_t>;
+
+int64_t Count(const Shape& shape) { return ProductOf(shape, 0, shape.size()); }
+
+void ExpectSameInParts(OneNode& node, uint32_t wanted_parts, int block) {
+  const auto whole = node.Run(block);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  for (const uint32_t cores : {2U, 3U}) {
+    const auto parts = node.RunInParts(cores, block);
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    if (wanted_parts != 0) {
+      EXPECT_EQ(node.parts(), std::min(cores, wanted_parts));
+    }
+    ASSERT_EQ(whole->size(), parts->size());
+    EXPECT_EQ(std::memcmp(whole->data(), parts->data(),
+                          whole->size() * sizeof(float)),
+              0)
+        << cores << " cores, block " << block;
+    EXPECT_TRUE(node.padding_is_zero());
+  }
+}
+
+struct ConvCase {
+  const char* name;
+  Shape input;
+  int64_t outputs;
+  int64_t kernel = 3, stride = 1, pad = 1, dilation = 1, groups = 1;
+  uint32_t parts = 3;  // of three cores; 0: whatever the CPU's kernels allow
+  Activation activation = Activation::kNone;
+  bool adds = false;
+};
+void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
+
+class ConvPartsTest : public ::testing::TestWithParam<ConvCase> {
+ protected:
+  static OneNode Make() {
+    const ConvCase& c = GetParam();
+    const Shape weights = {c.outputs, c.input[1] / c.groups, c.kernel,
+                           c.kernel};
+    OneNode node("Conv");
+    node.Values(c.input, Noise(Count(c.input), 1))
+        .Floats(weights, Noise(Count(weights), 2))
+        .Floats({c.outputs}, Noise(c.outputs, 3))
+        .With("pads", IntList(4, c.pad))
+        .With("strides", IntList(2, c.stride))
+        .With("dilations", IntList(2, c.dilation))
+        .With("group", c.groups);
+    if (c.activation != Activation::kNone) node.Then(c.activation, 0.1F, 2.0F);
+    if (c.adds) {
+      const auto out = [&](int64_t size) {
+        return (size + 2 * c.pad - ((c.kernel - 1) * c.dilation + 1)) /
+                   c.stride +
+               1;
+      };
+      const Shape shape = {c.input[0], c.outputs, out(c.input[2]),
+                           out(c.input[3])};
+      node.Plus(shape, Noise(Count(shape), 4));
+    }
+    return node;
+  }
+};
+
+TEST_P(ConvPartsTest, PartsAreTheWholeBlocked) {
+  OneNode node = Make();
+  ExpectSameInParts(node, ChannelBlock() == 16 ? GetParam().parts : 0,
+                    ChannelBlock());
+}
+
+TEST_P(ConvPartsTest, PartsAreTheWholeDense) {
+  OneNode node = Make();
+  ExpectSameInParts(node, 0, 1);
+}
+
+TEST_P(ConvPartsTest, PartsReadTheSameWeights) {
+  OneNode node = Make();
+  ASSERT_TRUE(node.Run(ChannelBlock()).ok());
+  const size_t whole = node.weights();
+  ASSERT_TRUE(node.RunInParts(3, ChannelBlock()).ok());
+  EXPECT_EQ(node.weights(), 2 * whole);  // the store of this test adds up
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ConvPartsTest,
+    ::testing::Values(
+        ConvCase{"one_block", {1, 16, 23, 19}, 16},
+        ConvCase{"padded_block", {1, 12, 31, 17}, 13},
+        ConvCase{"pointwise", {1, 64, 21, 20}, 80, 1, 1, 0},
+        ConvCase{"channels", {1, 32, 17, 13}, 96},
+        ConvCase{"odd_channels", {1, 40, 17, 13}, 85},
+        ConvCase{.name = "two_blocks",
+                 .input = {1, 64, 17, 13},
+                 .outputs = 32,
+                 .parts = 2},
+        ConvCase{"strided", {1, 16, 45, 33}, 16, 3, 2},
+        ConvCase{"strided_channels", {1, 48, 45, 33}, 48, 3, 2},
+        ConvCase{"dilated", {1, 16, 29, 31}, 16, 3, 1, 2, 2},
+        ConvCase{"wide_kernel", {1, 16, 29, 31}, 16, 7, 1, 3},
+        ConvCase{"no_padding", {1, 16, 29, 31}, 16, 5, 1, 0},
+        ConvCase{"depthwise", {1, 64, 40, 40}, 64, 3, 1, 1, 1, 64},
+        ConvCase{"depthwise_one_block", {1, 16, 81, 41}, 16, 5, 2, 2, 1, 16},
+        ConvCase{"depthwise_odd", {1, 56, 40, 41}, 56, 3, 1, 1, 1, 56},
+        ConvCase{.name = "groups",
+                 .input = {1, 64, 20, 20},
+                 .outputs = 64,
+                 .groups = 2,
+                 .parts = 0},
+        ConvCase{"batch", {5, 32, 15, 11}, 16},
+        ConvCase{.name = "two_images",
+                 .input = {2, 64, 9, 9},
+                 .outputs = 64,
+                 .parts = 2},
+        ConvCase{.name = "swish",
+                 .input = {1, 32, 27, 27},
+                 .outputs = 48,
+                 .activation = Activation::kSwish},
+        ConvCase{.name = "sigmoid_padded",
+                 .input = {1, 32, 27, 27},
+                 .outputs = 52,
+                 .activation = Activation::kSigmoid},
+        ConvCase{.name = "relu",
+                 .input = {1, 16, 27, 27},
+                 .outputs = 16,
+                 .activation = Activation::kRelu},
+        ConvCase{.name = "add_and_clip",
+                 .input = {1, 32, 27, 27},
+                 .outputs = 64,
+                 .activation = Activation::kClip,
+                 .adds = true},
+        ConvCase{.name = "few_rows",
+                 .input = {1, 16, 2, 600},
+                 .outputs = 16,
+                 .parts = 2},
+        ConvCase{"pixels", {1, 64, 24, 26}, 16, 1, 1, 0},
+        ConvCase{.name = "pixels_swish",
+                 .input = {1, 40, 30, 34},
+                 .outputs = 13,
+                 .kernel = 1,
+                 .pad = 0,
+                 .activation = Activation::kSwish,
+                 .adds = true},
+        ConvCase{.name = "even_pixels",
+                 .input = {1, 64, 32, 32},
+                 .outputs = 16,
+                 .kernel = 1,
+                 .pad = 0,
+                 .parts = 2},
+        ConvCase{"pixels_64_6", {1, 64, 30, 40}, 6, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_64_12", {1, 64, 30, 40}, 12, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_64_8", {1, 64, 30, 40}, 8, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_128_4", {1, 128, 15, 20}, 4, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_128_8", {1, 128, 15, 20}, 8, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_256_4", {1, 256, 8, 10}, 4, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_256_8", {1, 256, 8, 10}, 8, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_48_16", {1, 48, 31, 46}, 16, 1, 1, 0, 1, 1, 0},
+        ConvCase{"pixels_512_16", {1, 512, 26, 26}, 16, 1, 1, 0, 1, 1, 0},
+        ConvCase{"gray_picture", {1, 1, 60, 60}, 16, 5, 1, 2}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ConvPartsTest, SmallConvolutionsStayWhole) {
+  OneNode node("Conv");
+  node.Values({1, 16, 4, 4}, Noise(256)).Floats({16, 16, 1, 1}, Noise(256));
+  ASSERT_TRUE(node.RunInParts(3, ChannelBlock()).ok());
+  EXPECT_EQ(node.parts(), 1U);
+}
+
+// Five rows for six cores; and a kernel that reaches past both ends.
+TEST(CutConvolutionTest, MoreCoresThanRowsIsNoCut) {
+  const TensorSpec input{DataType::kInt8, {1, 8, 5, 9}, {8}};
+  const TensorSpec output{DataType::kInt8, {1, 8, 5, 9}, {8}};
+  const ConvolutionForm form{input,  output, {3, 3}, {1, 1},
+                             {1, 1}, {1, 1}, {1, 1}};
+  EXPECT_TRUE(CutConvolution(form, {4, 5}).has_value());
+  EXPECT_FALSE(CutConvolution(form, {0, 6}).has_value());
+}
+
+TEST(CutConvolutionTest, PaddingIsThatOfTheEnds) {
+  const TensorSpec input{DataType::kInt8, {1, 8, 10, 9}, {8}};
+  const TensorSpec output{DataType::kInt8, {1, 8, 10, 9}, {8}};
+  const ConvolutionForm form{input,  output, {5, 5}, {1, 1},
+                             {1, 1}, {2, 2}, {2, 2}};
+  const auto first = CutConvolution(form, {0, 2});
+  const auto second = CutConvolution(form, {1, 2});
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->pads_begin, (Shape{2, 2}));
+  EXPECT_EQ(first->pads_end, (Shape{0, 2}));
+  EXPECT_EQ(first->input.shape[2], 7);
+  EXPECT_EQ(second->pads_begin, (Shape{0, 2}));
+  EXPECT_EQ(second->pads_end, (Shape{2, 2}));
+  EXPECT_EQ(second->input_at, size_t{3 * 9 * 8});
+  EXPECT_EQ(second->output_at, size_t{5 * 9 * 8});
+}
+
+TEST(CutConvolutionTest, RowsOfNothingButPaddingAreNotCut) {
+  const TensorSpec input{DataType::kInt8, {1, 8, 2, 9}, {8}};
+  const TensorSpec output{DataType::kInt8, {1, 8, 12, 9}, {8}};
+  const ConvolutionForm form{input,  output, {1, 1}, {1, 1},
+                             {1, 1}, {5, 0}, {5, 0}};
+  EXPECT_FALSE(CutConvolution(form, {0, 3}).has_value());
+}
+
+struct Elementwise {
+  const char* name;
+  const char* type;
+  std::vector<Shape> inputs;
+  int block = 1;
+  Activation activation = Activation::kNone;
+};
+void PrintTo(const Elementwise& c, std::ostream* out) { *out << c.name; }
+
+class ElementwisePartsTest : public ::testing::TestWithParam<Elementwise> {};
+
+TEST_P(ElementwisePartsTest, PartsAreTheWhole) {
+  OneNode node(GetParam().type);
+  uint32_t seed = 1;
+  for (const Shape& shape : GetParam().inputs) {
+    node.Values(shape, Noise(Count(shape), seed++));
+  }
+  if (std::string(GetParam().type) == "Concat") {
+    node.With("axis", int64_t{1});
+  }
+  if (GetParam().activation != Activation::kNone) {
+    node.Then(GetParam().activation, 0.1F, 1.0F);
+  }
+  ExpectSameInParts(node, 3, GetParam().block);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, ElementwisePartsTest,
+    ::testing::Values(
+        Elementwise{"relu", "Relu", {{1, 7, 61, 47}}},
+        Elementwise{"clip", "Clip", {{1, 7, 61, 47}}},
+        Elementwise{"leaky", "LeakyRelu", {{1, 7, 61, 47}}},
+        Elementwise{"thresholded", "ThresholdedRelu", {{1, 7, 61, 47}}},
+        Elementwise{"blocked", "ThresholdedRelu", {{1, 23, 41, 27}}, 16},
+        Elementwise{"prelu", "PRelu", {{1, 9, 61, 47}, {9, 1, 1}}},
+        Elementwise{"add", "Add", {{1, 7, 61, 47}, {1, 7, 61, 47}}},
+        Elementwise{"add_blocked",
+                    "Add",
+                    {{2, 23, 41, 27}, {2, 23, 41, 27}},
+                    16,
+                    Activation::kSigmoid},
+        Elementwise{"add_channel", "Add", {{1, 23, 41, 27}, {1, 23, 1, 1}}, 16},
+        Elementwise{"add_broadcast", "Add", {{3, 1, 61, 47}, {1, 5, 1, 47}}},
+        Elementwise{"add_number", "Add", {{1, 7, 61, 47}, {1}}},
+        Elementwise{"concat", "Concat", {{2, 7, 41, 27}, {2, 13, 41, 27}}},
+        Elementwise{"concat_one_image",
+                    "Concat",
+                    {{1, 7, 41, 27}, {1, 13, 41, 27}, {1, 1, 41, 27}}},
+        Elementwise{"concat_blocked",
+                    "Concat",
+                    {{1, 32, 21, 27}, {1, 16, 21, 27}, {1, 5, 21, 27}},
+                    16},
+        Elementwise{"concat_rows", "Concat", {{4096, 3}, {4096, 5}}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ElementwisePartsTest, WhatTheNpuDoesNotShareStaysWhole) {
+  for (const char* type : {"Sigmoid", "Tanh", "Exp", "HardSwish", "Abs"}) {
+    OneNode node(type);
+    node.Values({1, 16, 64, 64}, Noise(int64_t{16} * 64 * 64));
+    ASSERT_TRUE(node.RunInParts(3).ok());
+    EXPECT_EQ(node.parts(), 1U) << type;
+  }
+}
+
+TEST(ShareOfTest, SharesMeetAndAreCutBetweenUnits) {
+  for (const int64_t count : {0, 1, 63, 64, 65, 1000}) {
+    for (const uint32_t parts : {1U, 2U, 3U, 7U}) {
+      int64_t at = 0;
+      for (uint32_t i = 0; i < parts; ++i) {
+        const Range share = ShareOf({i, parts}, count, 64);
+        EXPECT_EQ(share.begin, at);
+        EXPECT_TRUE(share.end % 64 == 0 || share.end == count);
+        at = share.end;
+      }
+      EXPECT_EQ(at, count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rknnd::soft

@@ -1,0 +1,107 @@
+#include "driver/soft/plan/layer_dump.h"
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace rknnd::soft {
+namespace {
+
+using driver::TensorType;
+
+// uint64 has no type of its own outside: its bytes go as int64's.
+TensorType OuterType(DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return TensorType::kFloat32;
+    case DataType::kInt8:
+      return TensorType::kInt8;
+    case DataType::kUint8:
+      return TensorType::kUint8;
+    case DataType::kInt16:
+      return TensorType::kInt16;
+    case DataType::kUint16:
+      return TensorType::kUint16;
+    case DataType::kInt32:
+      return TensorType::kInt32;
+    case DataType::kUint32:
+      return TensorType::kUint32;
+    case DataType::kInt64:
+    case DataType::kUint64:
+      return TensorType::kInt64;
+    case DataType::kBool:
+      return TensorType::kBool;
+  }
+  return TensorType::kUint8;
+}
+
+// Out of (N, C/b, rest, b) into (N, C, rest).
+std::vector<std::byte> Unblocked(const TensorSpec& spec,
+                                 const std::byte* data) {
+  const size_t size = SizeOf(spec.type);
+  std::vector<std::byte> dense(static_cast<size_t>(spec.elements()) * size);
+  const auto block = static_cast<size_t>(spec.placement.block);
+  const auto batch = static_cast<size_t>(spec.shape[0]);
+  const auto channels = static_cast<size_t>(spec.shape[1]);
+  size_t rest = 1;
+  for (size_t axis = 2; axis < spec.shape.size(); ++axis) {
+    rest *= static_cast<size_t>(spec.shape[axis]);
+  }
+  const size_t blocks = (channels + block - 1) / block;
+  std::byte* to = dense.data();
+  for (size_t n = 0; n < batch; ++n) {
+    for (size_t c = 0; c < channels; ++c) {
+      const std::byte* from =
+          data + ((n * blocks + c / block) * rest * block + c % block) * size;
+      for (size_t i = 0; i < rest; ++i) {
+        std::memcpy(to, from, size);
+        to += size;
+        from += block * size;
+      }
+    }
+  }
+  return dense;
+}
+
+template <class Byte>
+std::vector<float> Real(std::span<const std::byte> bytes,
+                        const Quantization& scale) {
+  std::vector<float> values;
+  values.reserve(bytes.size());
+  for (const std::byte byte : bytes) {
+    const auto number = static_cast<Byte>(byte);
+    values.push_back(scale.scale * static_cast<float>(number - scale.zero));
+  }
+  return values;
+}
+
+}  // namespace
+
+absl::Status DumpTensor(const DumpedOperand& dumped, uint32_t layer,
+                        const std::byte* data, driver::LayerSink& sink) {
+  const TensorSpec& spec = dumped.spec;
+  driver::LayerTensor tensor;
+  tensor.layer = layer;
+  tensor.name = dumped.name;
+  tensor.type = OuterType(spec.type);
+  tensor.shape = {spec.shape.data(), spec.shape.size()};
+  tensor.bytes = {data,
+                  static_cast<size_t>(spec.elements()) * SizeOf(spec.type)};
+  std::vector<std::byte> dense;
+  if (spec.placement.block > 1 && spec.shape.size() > 1) {
+    dense = Unblocked(spec, data);
+    tensor.bytes = dense;
+  }
+  if (!dumped.quantization.has_value() || SizeOf(spec.type) != 1) {
+    return sink.OnLayer(tensor);
+  }
+  const std::vector<float> real =
+      spec.type == DataType::kInt8
+          ? Real<int8_t>(tensor.bytes, *dumped.quantization)
+          : Real<uint8_t>(tensor.bytes, *dumped.quantization);
+  tensor.type = TensorType::kFloat32;
+  tensor.bytes = std::as_bytes(std::span(real));
+  return sink.OnLayer(tensor);
+}
+
+}  // namespace rknnd::soft

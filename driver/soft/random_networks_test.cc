@@ -1,0 +1,358 @@
+// Random networks on the device against the same networks node by node: what
+// fusion, shared memory and views do must not be seen in any answer.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "driver/soft/graph/passes.h"
+#include "driver/soft/import/onnx_import.h"
+#include "driver/soft/soft_device.h"
+#include "driver/soft/testing/onnx_builder.h"
+#include "driver/soft/testing/run_model.h"
+#include "gtest/gtest.h"
+
+namespace rknnd::soft {
+namespace {
+
+using testing::Dims;
+
+class RandomNetwork {
+ public:
+  explicit RandomNetwork(uint32_t seed) : random_(seed) {}
+
+  testing::OnnxBuilder Make() {
+    const Dims image = {1, 4 * (1 + Pick(10)), 1 + Pick(9), 1 + Pick(9)};
+    builder_.Input("x", image);
+    Add("x", image);
+    const int64_t nodes = 2 + Pick(14);
+    for (int64_t i = 0; i < nodes; ++i) AddNode();
+    // The last value, and some in between.
+    const size_t last = values_.size() - 1;
+    for (size_t v = 1; v < values_.size(); ++v) {
+      if (v == last || Pick(8) == 0) {
+        builder_.Output(values_[v].name, values_[v].dims);
+      }
+    }
+    return builder_;
+  }
+
+ private:
+  struct Value {
+    std::string name;
+    Dims dims;
+  };
+
+  int64_t Pick(int64_t below) {
+    return static_cast<int64_t>(random_() % static_cast<uint32_t>(below));
+  }
+  void Add(const std::string& name, const Dims& dims) {
+    values_.push_back({name, dims});
+  }
+  // Late ones rather: chains.
+  Value Any() {
+    const auto count = static_cast<int64_t>(values_.size());
+    return values_[static_cast<size_t>(
+        Pick(4) == 0 ? Pick(count)
+                     : count - 1 - Pick(std::min<int64_t>(count, 3)))];
+  }
+  std::string Name() { return "v" + std::to_string(++names_); }
+  std::string Numbers(const Dims& dims) {
+    int64_t count = 1;
+    for (int64_t dim : dims) count *= dim;
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < count; ++i) {
+      numbers.push_back(static_cast<float>(Pick(65) - 32) / 64.0F);
+    }
+    std::string name = "c" + Name();
+    builder_.Floats(name, dims, numbers);
+    return name;
+  }
+  std::string Shape(const Dims& dims) {
+    std::string name = "s" + Name();
+    builder_.Int64s(name, {static_cast<int64_t>(dims.size())}, dims);
+    return name;
+  }
+
+  void Unary(const Value& in) {
+    static const char* const kTypes[] = {
+        "Relu", "Sigmoid", "Tanh", "Elu", "LeakyRelu", "HardSwish", "Neg"};
+    const std::string out = Name();
+    builder_.Node(kTypes[Pick(7)], {in.name}, {out});
+    Add(out, in.dims);
+  }
+
+  void AddNode() {
+    const Value in = Any();
+    const std::string out = Name();
+    switch (Pick(13)) {
+      case 0:
+      case 1:
+        return Unary(in);
+      case 2: {
+        if (in.dims.size() != 4) return Unary(in);
+        const int64_t channels = 8 * (1 + Pick(4));
+        std::vector<std::string> inputs = {
+            in.name, Numbers({channels, in.dims[1], 1, 1})};
+        if (Pick(2) == 0) inputs.push_back(Numbers({channels}));
+        builder_.Node("Conv", inputs, {out});
+        Add(out, {in.dims[0], channels, in.dims[2], in.dims[3]});
+        if (Pick(2) == 0) Unary(values_.back());
+        return;
+      }
+      case 3: {
+        if (in.dims.size() != 4) return Unary(in);
+        builder_.Node(
+            "Conv", {in.name, Numbers({in.dims[1], in.dims[1], 3, 3})}, {out});
+        builder_.Ints("pads", {1, 1, 1, 1});
+        Add(out, in.dims);
+        // What it read comes back: a residual sum.
+        const std::string sum = Name();
+        builder_.Node("Add", {out, in.name}, {sum});
+        Add(sum, in.dims);
+        return;
+      }
+      case 4:
+      case 5: {
+        std::vector<std::string> parts = {in.name};
+        Dims dims = in.dims;
+        const size_t axis = dims.size() > 1 ? 1 : 0;
+        for (size_t v = values_.size(); v-- > 0 && parts.size() < 4;) {
+          Dims other = values_[v].dims;
+          if (other.size() != dims.size()) continue;
+          const int64_t size = other[axis];
+          other[axis] = dims[axis];
+          if (other != dims) continue;
+          dims[axis] += size;
+          parts.push_back(values_[v].name);
+        }
+        if (dims[axis] > 200) return Unary(in);
+        builder_.Node("Concat", parts, {out})
+            .Int("axis", static_cast<int64_t>(axis));
+        Add(out, dims);
+        return;
+      }
+      case 6: {
+        if (in.dims.size() < 2 || in.dims[1] < 2) return Unary(in);
+        const int64_t first = 1 + Pick(in.dims[1] - 1);
+        const std::string second = Name();
+        builder_
+            .Node("Split", {in.name, Shape({first, in.dims[1] - first})},
+                  {out, second})
+            .Int("axis", 1);
+        Dims dims = in.dims;
+        dims[1] = first;
+        Add(out, dims);
+        dims[1] = in.dims[1] - first;
+        Add(second, dims);
+        return;
+      }
+      case 7: {
+        const size_t axis =
+            static_cast<size_t>(Pick(static_cast<int64_t>(in.dims.size())));
+        const int64_t begin = Pick(in.dims[axis]);
+        const int64_t end = begin + 1 + Pick(in.dims[axis] - begin);
+        builder_.Node("Slice",
+                      {in.name, Shape({begin}), Shape({end}),
+                       Shape({static_cast<int64_t>(axis)})},
+                      {out});
+        Dims dims = in.dims;
+        dims[axis] = end - begin;
+        Add(out, dims);
+        return;
+      }
+      case 8: {
+        int64_t count = 1;
+        for (size_t d = 1; d < in.dims.size(); ++d) count *= in.dims[d];
+        const Dims dims = {in.dims[0], count};
+        builder_.Node("Reshape", {in.name, Shape(dims)}, {out});
+        Add(out, dims);
+        return;
+      }
+      case 9: {
+        if (in.dims.size() < 2) return Unary(in);
+        builder_.Node(
+            "PRelu",
+            {in.name, in.dims.size() == 4 ? Numbers({in.dims[1], 1, 1})
+                                          : Numbers({in.dims[1]})},
+            {out});
+        Add(out, in.dims);
+        return;
+      }
+      case 10: {
+        // Layer normalisation as exporters write it.
+        const std::string mean = Name(), d = Name(), square = Name(),
+                          variance = Name(), sum = Name(), root = Name();
+        builder_.Node("ReduceMean", {in.name}, {mean}).Ints("axes", {-1});
+        builder_.Node("Sub", {in.name, mean}, {d});
+        builder_.Node("Mul", {d, d}, {square});
+        builder_.Node("ReduceMean", {square}, {variance}).Ints("axes", {-1});
+        std::string epsilon = "e" + out;
+        builder_.Floats(epsilon, {}, {0.05F});
+        builder_.Node("Add", {variance, epsilon}, {sum});
+        builder_.Node("Sqrt", {sum}, {root});
+        builder_.Node("Div", {d, root}, {out});
+        Add(out, in.dims);
+        return;
+      }
+      case 11: {
+        if (in.dims.size() < 2 || in.dims[1] % 2 != 0) return Unary(in);
+        const std::string open = Name(), gate = Name(), sigmoid = Name();
+        const int64_t half = in.dims[1] / 2;
+        builder_.Node("Split", {in.name, Shape({half, half})}, {open, gate})
+            .Int("axis", 1);
+        builder_.Node("Sigmoid", {gate}, {sigmoid});
+        builder_.Node("Mul", {open, sigmoid}, {out});
+        Dims dims = in.dims;
+        dims[1] = half;
+        Add(out, dims);
+        return;
+      }
+      default: {
+        std::string other = in.name;
+        for (const Value& value : values_) {
+          if (value.dims == in.dims && Pick(2) == 0) other = value.name;
+        }
+        static const char* const kTypes[] = {"Add", "Sub", "Mul", "Max"};
+        builder_.Node(kTypes[Pick(4)], {in.name, other}, {out});
+        Add(out, in.dims);
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  testing::OnnxBuilder builder_;
+  std::vector<Value> values_;
+  int names_ = 0;
+};
+
+std::vector<float> InputOf(int64_t count) {
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < count; ++i) {
+    numbers.push_back(static_cast<float>(i * 53 % 97 - 48) * 0.02F);
+  }
+  return numbers;
+}
+
+// Each output of the network as written: folded, node by node.
+std::vector<std::vector<float>> NodeByNode(Graph graph) {
+  auto constant = std::make_shared<Constant>();
+  Value& input = graph.value(graph.inputs[0].value);
+  constant->shape = *input.shape;
+  const std::vector<float> numbers = InputOf(constant->elements());
+  constant->data.resize(numbers.size() * sizeof(float));
+  std::memcpy(constant->data.data(), numbers.data(), constant->data.size());
+  input.constant = constant;
+  Folder folder;
+  const absl::Status status = InferAndFold(graph, OperatorTable::Get(), folder);
+  EXPECT_TRUE(status.ok()) << status;
+  std::vector<std::vector<float>> answers;
+  for (const GraphPort& port : graph.outputs) {
+    const auto answer = graph.value(port.value).constant;
+    if (answer == nullptr) return {};
+    answers.emplace_back(answer->as<float>(),
+                         answer->as<float>() + answer->elements());
+  }
+  return answers;
+}
+
+TEST(ReportedPlanTest, LayersAndTensorsAreInTheNpusWords) {
+  testing::OnnxBuilder builder;
+  builder.Input("x", {1, 16, 4, 4})
+      .Floats("w", {16, 16, 1, 1}, std::vector<float>(256, 0.5F))
+      .Node("Conv", {"x", "w"}, {"c"}, "first")
+      .Node("Relu", {"c"}, {"r"})
+      .Node("Add", {"r", "x"}, {"a"})
+      .Node("Concat", {"a", "x"}, {"y"}, "last")
+      .Int("axis", 1)
+      .Output("y", {1, 32, 4, 4});
+  auto device = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+  auto model = device->Load(builder.Bytes(), "", "m.onnx");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const driver::ProgramInfo& info = (*model)->info().programs[0];
+
+  ASSERT_EQ(info.layers.size(), 4U);
+  EXPECT_EQ(info.layers[0].type, "InputOperator");
+  EXPECT_TRUE(info.layers[0].on_cpu);
+  EXPECT_EQ(info.layers[1].type, "ConvReluAdd");
+  EXPECT_EQ(info.layers[1].name, "first");
+  EXPECT_EQ(info.layers[1].data_type, "FLOAT16");
+  EXPECT_FALSE(info.layers[1].on_cpu);
+  EXPECT_EQ(info.layers[2].type, "Concat");
+  EXPECT_EQ(info.layers[3].type, "OutputOperator");
+  ASSERT_FALSE(info.tensors.empty());
+  EXPECT_EQ(info.tensors[0].name, "x");
+  EXPECT_EQ(info.tensors[0].shape, "1,16,4,4");
+  EXPECT_EQ(info.tensors[0].native_shape, "1,2,4,4,8");
+  // All of it fits an RK3588's SRAM.
+  uint64_t traffic = 0;
+  for (const driver::TensorPlace& tensor : info.tensors) {
+    traffic += tensor.traffic();
+    EXPECT_LE(tensor.offset + tensor.size, info.internal_size);
+  }
+  EXPECT_EQ(info.sram.saved, traffic);
+  EXPECT_EQ((*model)->PlanSram(0, 0).saved, 0U);
+}
+
+TEST(RandomNetworksTest, AnswerAsTheirNodesOneByOne) {
+  auto device = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+  device->EnterWorker();
+  const auto type = driver::TensorType::kFloat32;
+  size_t compared = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    const testing::OnnxBuilder builder = RandomNetwork(seed).Make();
+    auto graph = ImportOnnx(builder.Bytes(), "m.onnx");
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const std::vector<std::vector<float>> wanted = NodeByNode(*graph);
+    if (wanted.empty()) continue;  // more than folding does
+    auto model = device->Load(builder.Bytes(), "", "m.onnx");
+    ASSERT_TRUE(model.ok()) << model.status();
+    const driver::ProgramInfo& info = (*model)->info().programs[0];
+    const std::vector<float> numbers =
+        InputOf(static_cast<int64_t>(info.inputs[0].elements));
+    std::vector<driver::TensorFormat> formats;
+    for (const driver::TensorAttr& attr : info.outputs) {
+      formats.push_back(testing::PlainFormat(attr, type));
+    }
+    auto bound = testing::BoundModel::Make(
+        *device, **model, {testing::PlainFormat(info.inputs[0], type)},
+        formats);
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    std::memcpy((*bound)->input(0).data(), numbers.data(),
+                numbers.size() * sizeof(float));
+    ASSERT_EQ(formats.size(), wanted.size());
+
+    // By one core, then by all of them at once.
+    for (const uint32_t mask : {1U, 7U}) {
+      const driver::JobResult result =
+          mask == 1 ? (*bound)->Run() : (*bound)->RunGang(mask);
+
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      for (size_t o = 0; o < wanted.size(); ++o) {
+        std::vector<float> got(wanted[o].size());
+        ASSERT_EQ(info.outputs[o].elements, got.size());
+        std::memcpy(got.data(), (*bound)->output(o).data(),
+                    got.size() * sizeof(float));
+        float largest = 1.0F;
+        for (float value : wanted[o]) {
+          largest = std::max(largest, std::fabs(value));
+        }
+        for (size_t i = 0; i < got.size(); ++i) {
+          ASSERT_NEAR(got[i], wanted[o][i], 1e-4F * largest)
+              << info.outputs[o].name << " " << i << ", cores " << mask;
+        }
+      }
+    }
+    ++compared;
+  }
+  // Of the others some node was too costly to be folded.
+  EXPECT_GT(compared, 250U);
+}
+
+}  // namespace
+}  // namespace rknnd::soft
