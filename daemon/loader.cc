@@ -7,12 +7,12 @@
 
 #include <utility>
 
-#include "daemon/transport/session/signals.h"
+#include "base/posix/blocked_signals.h"
 
 namespace rknnd {
 
 void Loader::Start() {
-  const transport::BlockedSignals blocked;
+  const base::BlockedSignals blocked;
   thread_ = std::thread([this] { Run(); });
 }
 

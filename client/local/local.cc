@@ -20,12 +20,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/posix/blocked_signals.h"
 #include "base/posix/mutex.h"
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
 #include "daemon/runtime.h"
-#include "daemon/transport/session/signals.h"
 
 namespace rknnd::client {
 namespace {
@@ -83,7 +83,7 @@ void LocalDaemon::StartLocked(bool vendor_sharing) {
   state_ = State::kStarting;
   vendor_sharing_ = vendor_sharing;
   failure_ = absl::OkStatus();
-  const transport::BlockedSignals blocked;
+  const base::BlockedSignals blocked;
   thread_ = std::thread([this, vendor_sharing] { Run(vendor_sharing); });
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "base/posix/blocked_signals.h"
 #include "base/posix/clock.h"
 #include "base/posix/futex.h"
 #include "driver/soft/kernels/threads.h"
@@ -70,28 +71,6 @@ void Store(std::atomic<uint32_t>& word, uint32_t value,
   if (sleeps.load(std::memory_order_seq_cst) != 0) base::FutexWakeOne(&word);
 }
 
-// Signals are for the threads of the program; those that a fault raises cannot
-// wait. What the calling thread creates while one of these lives has them
-// blocked.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault :
-         {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-      sigdelset(&all, fault);
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 absl::Status DoPart(const PartWork& work, Part part, std::byte* scratch) {
   try {
     return work(part, scratch);
@@ -105,7 +84,7 @@ absl::Status DoPart(const PartWork& work, Part part, std::byte* scratch) {
 CoreThread::CoreThread(uint32_t core) {
   CPU_ZERO(&cpus_);
   sched_getaffinity(0, sizeof cpus_, &cpus_);
-  const BlockedSignals for_the_thread;
+  const base::BlockedSignals for_the_thread;
   thread_ = std::thread([this] { Run(); });
   pthread_setname_np(thread_.native_handle(),
                      ("rknnd-core" + std::to_string(core)).c_str());

@@ -4,18 +4,22 @@
 #include "driver/soft/gang.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/allocations.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -94,18 +98,44 @@ TEST(GangTest, ErrorOrExceptionOfAnyPartIsTheAnswer) {
       gang.Share(2, [](Part, std::byte*) { return absl::OkStatus(); }).ok());
 }
 
+// Until all threads of this process but the calling one sleep in the kernel;
+// false when they never did. Threads of gangs sleep only when they are parked.
+bool OthersFellAsleep() {
+  const base::MonotonicClock clock;
+  const base::Nanoseconds deadline = clock.Now() + 10 * base::kSecond;
+  const std::string self = std::to_string(gettid());
+  while (clock.Now() < deadline) {
+    bool all = true;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+      if (task.path().filename() == self) continue;
+      std::ifstream file(task.path() / "stat");
+      const std::string stat{std::istreambuf_iterator<char>(file), {}};
+      const size_t name_end = stat.rfind(") ");
+      all = all && name_end != std::string::npos && stat[name_end + 2] == 'S';
+    }
+    if (all) return true;
+    sched_yield();
+  }
+  return false;
+}
+
 TEST(GangTest, SleepingEndsAreWoken) {
   CoreThread one(1);
   Gang gang(nullptr);
   gang.Join(&one, nullptr);
   for (uint32_t round = 0; round < 40; ++round) {
-    if (round % 4 == 0) usleep(1000);  // the thread has gone to sleep
+    if (round % 4 == 0) {
+      EXPECT_TRUE(OthersFellAsleep());
+    }
     if (round % 3 == 0) gang.Rouse();
     ASSERT_TRUE(gang.Share(2,
                            [&](Part part, std::byte*) {
                              // One of the two is waited for until that one
                              // sleeps.
-                             if (part.index == round % 2) usleep(1000);
+                             if (part.index == round % 2) {
+                               EXPECT_TRUE(OthersFellAsleep());
+                             }
                              return absl::OkStatus();
                            })
                     .ok());
@@ -274,15 +304,10 @@ TEST_F(GangDeviceTest, IdleDeviceWakesNoThread) {
   auto model = Load(Network());
   auto bound = Bind(*model);
   ASSERT_TRUE(bound->RunGang(0b111).status.ok());
-  // Until they have lost patience: they sleep when their count stands still.
-  std::map<std::string, std::string> before = Switches();
-  for (int i = 0; i < 100; ++i) {
-    usleep(20'000);
-    std::map<std::string, std::string> now = Switches();
-    if (now == before) break;
-    before = std::move(now);
-  }
+  ASSERT_TRUE(OthersFellAsleep());
+  const std::map<std::string, std::string> before = Switches();
   EXPECT_EQ(before.size(), 2U);
+  // Nothing can be waited for that must not happen: so long, it does not.
   usleep(300'000);
   EXPECT_EQ(Switches(), before);
 }

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/posix/blocked_signals.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
-#include "daemon/transport/session/signals.h"
 
 namespace rknnd::transport {
 namespace {
@@ -77,7 +77,7 @@ void Workers::Start(uint32_t count, core::Runner* runner,
                     ViolationHandler violation) {
   runner_ = runner;
   violation_ = std::move(violation);
-  const BlockedSignals blocked;
+  const base::BlockedSignals blocked;
   for (uint32_t i = 0; i < count; ++i) {
     threads_.emplace_back([this] { RunWorker(); });
   }

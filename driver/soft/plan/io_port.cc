@@ -17,29 +17,7 @@ using driver::TensorType;
 
 // What a value looks like from outside. The NPU's float is the half.
 std::optional<TensorType> OuterType(DataType type) {
-  switch (type) {
-    case DataType::kFloat32:
-      return TensorType::kFloat16;
-    case DataType::kInt8:
-      return TensorType::kInt8;
-    case DataType::kUint8:
-      return TensorType::kUint8;
-    case DataType::kInt16:
-      return TensorType::kInt16;
-    case DataType::kUint16:
-      return TensorType::kUint16;
-    case DataType::kInt32:
-      return TensorType::kInt32;
-    case DataType::kUint32:
-      return TensorType::kUint32;
-    case DataType::kInt64:
-      return TensorType::kInt64;
-    case DataType::kBool:
-      return TensorType::kBool;
-    case DataType::kUint64:
-      break;
-  }
-  return std::nullopt;
+  return type == DataType::kFloat32 ? TensorType::kFloat16 : PlainType(type);
 }
 
 // The answers for all bytes an image can hold.
@@ -70,6 +48,32 @@ void SetSizes(TensorAttr& attr) {
 }
 
 }  // namespace
+
+std::optional<TensorType> PlainType(DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return TensorType::kFloat32;
+    case DataType::kInt8:
+      return TensorType::kInt8;
+    case DataType::kUint8:
+      return TensorType::kUint8;
+    case DataType::kInt16:
+      return TensorType::kInt16;
+    case DataType::kUint16:
+      return TensorType::kUint16;
+    case DataType::kInt32:
+      return TensorType::kInt32;
+    case DataType::kUint32:
+      return TensorType::kUint32;
+    case DataType::kInt64:
+      return TensorType::kInt64;
+    case DataType::kBool:
+      return TensorType::kBool;
+    case DataType::kUint64:
+      break;
+  }
+  return std::nullopt;
+}
 
 absl::StatusOr<IoPort> IoPort::Make(Direction direction,
                                     const std::string& name, DataType type,

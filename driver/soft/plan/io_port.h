@@ -34,6 +34,9 @@ struct ClientLayout {
   bool as_is = false;  // no mean, no deviation: pass_through
 };
 
+// The C API's type for a value as it is inside; nothing for uint64.
+std::optional<driver::TensorType> PlainType(DataType type);
+
 // What happens to the numbers of a port on their way: of a quantised port, and
 // of an image whose mean and deviation the model takes off itself.
 struct PortConversion {

@@ -4,36 +4,12 @@
 #include <span>
 #include <vector>
 
+#include "driver/soft/plan/io_port.h"
+
 namespace rknnd::soft {
 namespace {
 
 using driver::TensorType;
-
-// uint64 has no type of its own outside: its bytes go as int64's.
-TensorType OuterType(DataType type) {
-  switch (type) {
-    case DataType::kFloat32:
-      return TensorType::kFloat32;
-    case DataType::kInt8:
-      return TensorType::kInt8;
-    case DataType::kUint8:
-      return TensorType::kUint8;
-    case DataType::kInt16:
-      return TensorType::kInt16;
-    case DataType::kUint16:
-      return TensorType::kUint16;
-    case DataType::kInt32:
-      return TensorType::kInt32;
-    case DataType::kUint32:
-      return TensorType::kUint32;
-    case DataType::kInt64:
-    case DataType::kUint64:
-      return TensorType::kInt64;
-    case DataType::kBool:
-      return TensorType::kBool;
-  }
-  return TensorType::kUint8;
-}
 
 // Out of (N, C/b, rest, b) into (N, C, rest).
 std::vector<std::byte> Unblocked(const TensorSpec& spec,
@@ -83,7 +59,8 @@ absl::Status DumpTensor(const DumpedOperand& dumped, uint32_t layer,
   driver::LayerTensor tensor;
   tensor.layer = layer;
   tensor.name = dumped.name;
-  tensor.type = OuterType(spec.type);
+  // The bytes of uint64, which has no type outside, go as int64's.
+  tensor.type = PlainType(spec.type).value_or(TensorType::kInt64);
   tensor.shape = {spec.shape.data(), spec.shape.size()};
   tensor.bytes = {data,
                   static_cast<size_t>(spec.elements()) * SizeOf(spec.type)};

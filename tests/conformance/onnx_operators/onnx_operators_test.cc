@@ -27,6 +27,7 @@
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/kernels/loops.h"
+#include "driver/soft/plan/io_port.h"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/run_model.h"
 #include "tests/conformance/onnx_operators/onnx_case.h"
@@ -96,33 +97,6 @@ std::optional<std::string> RunFolded(const OnnxCase& test,
   return "";
 }
 
-std::optional<driver::TensorType> OutsideType(DataType type) {
-  using driver::TensorType;
-  switch (type) {
-    case DataType::kFloat32:
-      return TensorType::kFloat32;
-    case DataType::kInt8:
-      return TensorType::kInt8;
-    case DataType::kUint8:
-      return TensorType::kUint8;
-    case DataType::kInt16:
-      return TensorType::kInt16;
-    case DataType::kUint16:
-      return TensorType::kUint16;
-    case DataType::kInt32:
-      return TensorType::kInt32;
-    case DataType::kUint32:
-      return TensorType::kUint32;
-    case DataType::kInt64:
-      return TensorType::kInt64;
-    case DataType::kBool:
-      return TensorType::kBool;
-    case DataType::kUint64:
-      break;
-  }
-  return std::nullopt;
-}
-
 // Empty when the case passes; nothing when the device rightly refuses it.
 std::optional<std::string> RunLoaded(driver::Device& device,
                                      const OnnxCase& test,
@@ -140,13 +114,13 @@ std::optional<std::string> RunLoaded(driver::Device& device,
   }
   std::vector<testing::TestTensor> inputs, outputs;
   for (size_t i = 0; i < data.inputs.size(); ++i) {
-    const auto type = OutsideType(data.inputs[i]->type);
+    const auto type = PlainType(data.inputs[i]->type);
     if (!type.has_value()) return std::nullopt;
     inputs.push_back(
         {testing::PlainFormat(info.inputs[i], *type), data.inputs[i]->data});
   }
   for (size_t i = 0; i < data.outputs.size(); ++i) {
-    const auto type = OutsideType(data.outputs[i]->type);
+    const auto type = PlainType(data.outputs[i]->type);
     if (!type.has_value()) return std::nullopt;
     outputs.push_back({testing::PlainFormat(info.outputs[i], *type), {}});
   }

@@ -12,25 +12,7 @@
 #include <string.h>
 
 #include "rknn_api.h"
-
-static int faults = 0;
-
-#define EXPECT(condition)                                \
-  do {                                                   \
-    if (!(condition)) {                                  \
-      printf("line %d: not %s\n", __LINE__, #condition); \
-      ++faults;                                          \
-    }                                                    \
-  } while (0)
-
-#define MUST(call)                                        \
-  do {                                                    \
-    int must_code = (call);                               \
-    if (must_code != RKNN_SUCC) {                         \
-      fprintf(stderr, "%s gives %d\n", #call, must_code); \
-      exit(2);                                            \
-    }                                                     \
-  } while (0)
+#include "tests/integration/programs/expect.h"
 
 static rknn_tensor_attr attribute(rknn_context context, rknn_query_cmd what) {
   rknn_tensor_attr attr;

@@ -13,25 +13,7 @@
 #include <string.h>
 
 #include "rknn_api.h"
-
-static int faults = 0;
-
-#define EXPECT(condition)                                \
-  do {                                                   \
-    if (!(condition)) {                                  \
-      printf("line %d: not %s\n", __LINE__, #condition); \
-      ++faults;                                          \
-    }                                                    \
-  } while (0)
-
-#define MUST(call)                                        \
-  do {                                                    \
-    int must_code = (call);                               \
-    if (must_code != RKNN_SUCC) {                         \
-      fprintf(stderr, "%s gives %d\n", #call, must_code); \
-      exit(2);                                            \
-    }                                                     \
-  } while (0)
+#include "tests/integration/programs/expect.h"
 
 enum { MAX_FIXED = 8 };
 static rknn_context fixed[MAX_FIXED];

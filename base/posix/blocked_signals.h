@@ -1,13 +1,13 @@
-// Threads of the daemon take no signals: a handler of the host program (with
+// Threads of ours take no signals: a handler of the program they live in (with
 // the target `local:`) or of our own must not run on them, and no call into a
 // driver may be interrupted.
 
-#ifndef DAEMON_TRANSPORT_SESSION_SIGNALS_H_
-#define DAEMON_TRANSPORT_SESSION_SIGNALS_H_
+#ifndef BASE_POSIX_BLOCKED_SIGNALS_H_
+#define BASE_POSIX_BLOCKED_SIGNALS_H_
 
 #include <csignal>
 
-namespace rknnd::transport {
+namespace rknnd::base {
 
 // While one lives, the calling thread and those it creates have all signals
 // blocked but those a fault raises, which cannot wait and which
@@ -31,6 +31,6 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-}  // namespace rknnd::transport
+}  // namespace rknnd::base
 
-#endif  // DAEMON_TRANSPORT_SESSION_SIGNALS_H_
+#endif  // BASE_POSIX_BLOCKED_SIGNALS_H_
