@@ -21,6 +21,12 @@
 namespace rknnd::base {
 namespace {
 
+// Other threads can neither map nor unmap while the kernel populates: after so
+// much, about a millisecond, they have their turn. A multiple of any page.
+constexpr size_t kPopulateStep = size_t{1} << 20;
+// Likewise while it unmaps, which is faster.
+constexpr size_t kUnmapStep = size_t{8} << 20;
+
 // Of Linux 5.14; the boards' 5.10 answers EINVAL.
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -59,7 +65,10 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, size_);
+  if (data_ == nullptr) return;
+  for (size_t at = 0; at < size_; at += kUnmapStep) {
+    munmap(data_ + at, std::min(kUnmapStep, size_ - at));
+  }
 }
 
 Expected<Mapping> Mapping::OfFd(int fd, uint64_t offset, size_t size,
@@ -124,9 +133,12 @@ Expected<void> Mapping::Populate(Access access) {
   const int advice =
       access == Access::kRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
   int result = 0;
-  do {
-    result = madvise(data_, size_, advice);
-  } while (result != 0 && errno == EINTR);
+  for (size_t at = 0; at < size_ && result == 0; at += kPopulateStep) {
+    const size_t step = std::min(kPopulateStep, size_ - at);
+    do {
+      result = madvise(data_ + at, step, advice);
+    } while (result != 0 && errno == EINTR);
+  }
   if (result == 0) return {};
   // Older kernels do not know the advice, and no kernel takes it for the
   // device memory of a dma-buf.

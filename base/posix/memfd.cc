@@ -9,9 +9,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace rknnd::base {
 namespace {
@@ -76,6 +78,25 @@ Expected<UniqueFd> MakeImmutableMemfd(const char* name,
     return std::move(sealed).error();
   }
   return fd;
+}
+
+Expected<void> FillMemfd(int fd, uint64_t size) {
+  constexpr uint64_t kAtOnce = uint64_t{256} << 10;
+  const std::vector<std::byte> zeros(
+      static_cast<size_t>(std::min(size, kAtOnce)));
+  for (uint64_t at = 0; at < size;) {
+    const ssize_t put = pwrite(
+        fd, zeros.data(), static_cast<size_t>(std::min(size - at, kAtOnce)),
+        static_cast<off_t>(at));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      // tmpfs says so where it has no more pages.
+      return ErrnoError(put < 0 && errno != ENOSPC ? errno : ENOMEM,
+                        "fill a memfd of " + std::to_string(size) + " bytes");
+    }
+    at += static_cast<uint64_t>(put);
+  }
+  return {};
 }
 
 Expected<UniqueFd> MakeGrowingMemfd(const char* name) { return Create(name); }

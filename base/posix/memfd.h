@@ -26,6 +26,10 @@ Expected<UniqueFd> MakeMemfd(const char* name, uint64_t size);
 Expected<UniqueFd> MakeImmutableMemfd(const char* name,
                                       std::span<const std::byte> bytes);
 
+// Gives a new memfd all of its memory at once. A fault for each page later
+// costs a third more.
+Expected<void> FillMemfd(int fd, uint64_t size);
+
 // A memfd that is written piece by piece, with no seal yet.
 Expected<UniqueFd> MakeGrowingMemfd(const char* name);
 // Behind the bytes it has.

@@ -29,6 +29,22 @@ TEST(MemfdTest, HasItsSizeAndCannotChangeIt) {
   EXPECT_EQ(write(fd->get(), "x", 1), 1);
 }
 
+TEST(MemfdTest, AFilledOneHasAllOfItsMemory) {
+  constexpr uint64_t kSize = 300'000;  // no multiple of what is written at once
+  Expected<UniqueFd> fd = MakeMemfd("test", kSize);
+  ASSERT_TRUE(fd.ok());
+  ASSERT_TRUE(FillMemfd(fd->get(), kSize).ok());
+  struct stat status = {};
+  ASSERT_EQ(fstat(fd->get(), &status), 0);
+  EXPECT_EQ(status.st_size, static_cast<off_t>(kSize));
+  EXPECT_GE(static_cast<uint64_t>(status.st_blocks) * 512, kSize);
+}
+
+TEST(MemfdTest, FillingWhatIsNoMemfdIsAnError) {
+  EXPECT_FALSE(FillMemfd(-1, 1).ok());
+  EXPECT_TRUE(FillMemfd(-1, 0).ok());
+}
+
 TEST(MemfdTest, CannotBeSealedFurther) {
   const Expected<UniqueFd> fd = MakeMemfd("test", 4096);
   ASSERT_TRUE(fd.ok());
