@@ -8,7 +8,7 @@
 // at a time. What the *contents* of a model file or of tensor memory say is
 // never trusted, here as elsewhere.
 //
-//   Load(bytes) -> Model          once per model, any thread, may take seconds
+//   Load(request) -> Model        once per model, any thread, may take seconds
 //   Attach(fd, offset, size)      once per buffer or arena, any thread
 //   Submit(job) -> OnJobDone      hot path: no allocation, no lock held over it
 
@@ -23,9 +23,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
+#include "driver/frame.h"
 #include "driver/tensor.h"
 
 namespace rknnd::driver {
@@ -48,10 +50,24 @@ struct DeviceInfo {
   std::string driver;   // version of what lies below, "0.9.8"
   std::string runtime;  // as RKNN_QUERY_SDK_VERSION's api_version
   uint64_t sram_total = 0;
+  uint64_t sram_base = 0;  // its address on the SoC's bus, for reports
+  // What its MMU maps at one time: weights, internal memory and buffers of all
+  // that runs together must fit.
+  uint64_t address_space = uint64_t{4} << 30;
+  // What made the compiled form of a model; another one cannot read it. Empty:
+  // this device compiles to nothing that can be kept.
+  std::string compiler;
   uint32_t limits = 0;  // of DeviceLimit
   // Of one core, for reports: its highest clock, and 8-bit multiply-adds a
   // cycle (half as many in half precision). 0: unknown.
   uint32_t mhz = 0, macs_per_cycle = 0;
+};
+
+// Where memory came from, which says who may write it and by which caches.
+enum class MemoryOrigin : uint8_t {
+  kBrought,       // a program's fd: anybody writes it, unannounced
+  kCachedHeap,    // ours: programs write it, and devices they hand it to
+  kUncachedHeap,  // ours, and no CPU caches it
 };
 
 // Memory by name, so that a device may live in another process. Borrowed for
@@ -60,11 +76,20 @@ struct MemoryRef {
   int fd = -1;
   uint64_t offset = 0;
   uint64_t size = 0;
+  MemoryOrigin origin = MemoryOrigin::kBrought;
 };
 
 enum class MemoryAccess { kRead, kReadWrite };
 // Whose writes the other is to see, where the CPU's cache hides them.
 enum class CacheSide { kToDevice, kFromDevice, kBoth };
+
+// DMA_BUF_IOCTL_SYNC and its like: how often it was issued for this device's
+// jobs, and how often it was left out where it could matter: nothing had
+// changed sides since the last one, or the program does it itself
+// (RKNN_FLAG_DISABLE_FLUSH_*). Memory without caches counts nowhere.
+struct CacheSyncs {
+  uint64_t done = 0, skipped = 0;
+};
 
 // Memory a device can reach; detached when destroyed, which must not happen
 // while a job uses it. Thread: any.
@@ -187,6 +212,36 @@ class Model {
                                           uint64_t /*bytes*/) const {
     return {};
   }
+
+  // The bytes that each plane of `frame` must have to be converted into input
+  // `index`, or which number of it cannot be. What is accepted is ready to run:
+  // whatever the conversion needs is there.
+  [[nodiscard]] virtual absl::StatusOr<FrameSizes> CheckFrame(
+      uint32_t program, uint32_t index, const FrameFormat& frame) const;
+
+  // The weights as the device holds them, ModelInfo::weight_size bytes, for a
+  // program that asks for a copy (rknn_set_weight_mem). Nothing reads it again.
+  virtual absl::Status CopyWeights(Memory& to, uint64_t offset) const;
+
+  // The bytes of weight memory that are there for this model and that no other
+  // one pays for: models share what is alike, and the sum over all that are
+  // loaded is what the device holds. Grows when a model goes that paid for what
+  // this one uses too. Thread: any.
+  [[nodiscard]] virtual uint64_t held_weights() const {
+    return info().runnable.ok() ? info().weight_size : 0;
+  }
+
+  // The compiled form, from which Load makes the same model again in less time
+  // (LoadRequest::compiled), in pieces of any size; the first error of `write`
+  // ends it. UNIMPLEMENTED: there is none. Thread: the one that loaded it,
+  // before Finish; jobs may run.
+  virtual absl::Status WriteCompiled(
+      absl::FunctionRef<absl::Status(std::span<const std::byte>)> write);
+  // What Load left for later so as to answer sooner; then what only loading
+  // needed is let go. Jobs may run before and meanwhile: they wait for what
+  // they need of it. An error: some jobs will fail with it. Thread: as
+  // WriteCompiled, once.
+  virtual absl::Status Finish() { return absl::OkStatus(); }
 };
 
 struct TensorBinding {
@@ -196,6 +251,9 @@ struct TensorBinding {
   // Memory the program brought: it synchronises the CPU's caches itself, before
   // and after the run.
   bool program_syncs = false;
+  // An input that is a camera's frame, to be converted on the way in; null: a
+  // tensor. `memory` and `offset` are then its first plane's.
+  const Frame* frame = nullptr;
 };
 
 struct JobResult {
@@ -263,17 +321,37 @@ struct JobRequest {
   JobListener* listener = nullptr;
 };
 
+// What Load is given. Bytes are read during the call only, and not trusted.
+struct LoadRequest {
+  std::span<const std::byte> bytes;  // the file
+  std::string options;               // the text of MODEL.yml, or empty
+  std::string name;                  // for messages
+  // The file of the model whose weights this one shares, where its own lack
+  // them (RKNN_FLAG_SHARE_WEIGHT_MEM); empty: none.
+  std::span<const std::byte> weights_of = {};
+  // Whether weights that other models have loaded already are used again; if
+  // not, this model has a copy of its own.
+  bool share_weights = true;
+  // What Model::WriteCompiled of the same file, options and
+  // DeviceInfo::compiler gave; `bytes` need not be there then. Empty: compile.
+  // One that is not good after all is DATA_LOSS.
+  std::span<const std::byte> compiled = {};
+  // Keeps `compiled` where it is for as long as the model wants to read it,
+  // at most until Finish.
+  std::shared_ptr<const void> compiled_keeper = nullptr;
+  // 64 digits: the hash of bytes and options, by which people name the model.
+  // Empty: not known.
+  std::string sha256 = {};
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  // Compiles a model. `bytes` are read during the call only; `options` is the
-  // text of MODEL.yml, or empty. Errors name operator, node and model.
-  // Thread: any.
+  // Compiles a model. Errors name operator, node and model. Thread: any.
   virtual absl::StatusOr<std::unique_ptr<Model>> Load(
-      std::span<const std::byte> bytes, const std::string& options,
-      const std::string& name) = 0;
+      const LoadRequest& request) = 0;
 
   // Makes memory reachable: maps it and faults every page in, so that a hole
   // or lack of memory is an error here. Thread: any.
@@ -290,6 +368,9 @@ class Device {
   // Runs the cores at this fraction of their clock, above 0 to 1, from the next
   // job on, as a hot SoC does. False where no clock is modelled. Thread: any.
   virtual bool SetClock(double /*fraction*/) { return false; }
+
+  // Thread: any.
+  [[nodiscard]] virtual CacheSyncs cache_syncs() const { return {}; }
 };
 
 struct DeviceOptions {

@@ -48,9 +48,28 @@ class NamedModel final : public Model {
       const TensorFormat& format) const override {
     return direct_->CheckBinding(program, direction, index, format);
   }
+  [[nodiscard]] absl::StatusOr<FrameSizes> CheckFrame(
+      uint32_t program, uint32_t index,
+      const FrameFormat& frame) const override {
+    return direct_->CheckFrame(program, index, frame);
+  }
   [[nodiscard]] SramPlan PlanSram(uint32_t program,
                                   uint64_t bytes) const override {
     return direct_->PlanSram(program, bytes);
+  }
+  [[nodiscard]] uint64_t held_weights() const override {
+    return direct_->held_weights();
+  }
+  absl::Status WriteCompiled(
+      absl::FunctionRef<absl::Status(std::span<const std::byte>)> write)
+      override {
+    return direct_->WriteCompiled(write);
+  }
+  absl::Status Finish() override { return direct_->Finish(); }
+
+  absl::Status CopyWeights(Memory& to, uint64_t offset) const override {
+    return direct_->CopyWeights(*static_cast<IncoherentMemory&>(to).direct(),
+                                offset);
   }
 
   [[nodiscard]] const Model* direct() const { return direct_.get(); }
@@ -67,11 +86,13 @@ FaultyDevice::FaultyDevice(const FaultyDeviceOptions& options)
     : device_(options.device),
       clock_(options.clock),
       give_up_(options.give_up),
+      incoherent_(options.incoherent),
       plan_(options.device->info().cores, options.device->SetClock(1)) {
   for (uint32_t core = 0; core < info().cores; ++core) {
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->device = this;
   }
+  memories_->SetIncoherent(*device_, incoherent_);
   plan_.set_changed(
       [this](const FaultReport& fault, bool set) { OnChanged(fault, set); });
 }
@@ -81,15 +102,17 @@ FaultyDevice::~FaultyDevice() { Stop(); }
 // ---- models and memory ------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<Model>> FaultyDevice::Load(
-    std::span<const std::byte> bytes, const std::string& options,
-    const std::string& name) {
+    const LoadRequest& request) {
   {
     base::MutexLock lock(mutex_);
     RKNND_RETURN_IF_ERROR(CheckAlive());
   }
-  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                         device_->Load(bytes, options, name));
-  ModelNames names{HashOf(bytes, options), name, model->info().name};
+  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, device_->Load(request));
+  // A compiled form comes without the bytes.
+  ModelNames names{request.sha256.empty()
+                       ? HashOf(request.bytes, request.options)
+                       : request.sha256,
+                   request.name, model->info().name};
   RKNND_RETURN_IF_ERROR(plan_.OnLoad(model->info().weight_size, names));
   return std::make_unique<NamedModel>(std::move(model), std::move(names));
 }
@@ -120,6 +143,7 @@ void FaultyDevice::TranslateMemory(Slot& slot) {
   translate(slot.job.outputs, slot.outputs);
   slot.job.inputs = slot.inputs;
   slot.job.outputs = slot.outputs;
+  TranslateFrames(slot);
   // Tensors in between are no CPU's.
   const auto direct = [](Memory* memory) -> Memory* {
     return memory == nullptr ? nullptr
@@ -131,6 +155,35 @@ void FaultyDevice::TranslateMemory(Slot& slot) {
     slot.gang_internal.push_back(direct(memory));
   }
   slot.job.gang_internal = slot.gang_internal;
+}
+
+void FaultyDevice::TranslateFrames(Slot& slot) {
+  slot.frames.assign(slot.inputs.size(), {});
+  for (size_t i = 0; i < slot.inputs.size(); ++i) {
+    TensorBinding& input = slot.inputs[i];
+    if (input.frame == nullptr) continue;
+    Slot::FrameInput& own = slot.frames[i];
+    own.frame = *input.frame;
+    input.frame = &own.frame;
+    for (size_t p = 0; p < kMaxPlanes; ++p) {
+      Memory*& plane = own.frame.planes[p].memory;
+      if (plane == nullptr) continue;
+      const auto* memory = static_cast<IncoherentMemory*>(plane);
+      own.shadows[p] = memory->shadow();
+      plane = own.shadows[p] == nullptr ? memory->direct()
+                                        : own.shadows[p]->memory();
+    }
+  }
+}
+
+void FaultyDevice::SyncFrame(const Slot& slot, size_t input) {
+  const Slot::FrameInput& own = slot.frames[input];
+  const absl::StatusOr<FrameSizes> sizes = slot.job.model->CheckFrame(
+      slot.job.program, static_cast<uint32_t>(input), own.frame.format);
+  for (size_t p = 0; sizes.ok() && p < kMaxPlanes; ++p) {
+    if (own.shadows[p] == nullptr) continue;
+    own.shadows[p]->Clean(own.frame.planes[p].offset, (*sizes)[p]);
+  }
 }
 
 void FaultyDevice::SyncCaches(const Slot& slot, Direction direction) {
@@ -146,6 +199,10 @@ void FaultyDevice::SyncCaches(const Slot& slot, Direction direction) {
     if (skips || bindings[i].program_syncs) {
       // The fault ended under the job: no call of the program comes any more.
       if (input || !shadow->retired()) continue;
+    }
+    if (input && bindings[i].frame != nullptr) {
+      SyncFrame(slot, i);
+      continue;
     }
     const absl::StatusOr<uint64_t> bytes = slot.job.model->CheckBinding(
         slot.job.program, direction, static_cast<uint32_t>(i),
@@ -243,6 +300,7 @@ void FaultyDevice::Run(Slot& slot) {
 void FaultyDevice::Done(Slot* slot, JobResult result) {
   SyncCaches(*slot, Direction::kOutput);
   slot->shadows.clear();
+  slot->frames.clear();
   JobListener* listener = nullptr;
   {
     base::MutexLock lock(mutex_);
@@ -439,9 +497,9 @@ void FaultyDevice::OnChanged(const FaultReport& fault, bool set) {
   if (fault.fault.kind == FaultKind::kIncoherent) {
     bool incoherent = false;
     do {
-      incoherent = plan_.incoherent();
+      incoherent = plan_.incoherent() || incoherent_;
       memories_->SetIncoherent(*device_, incoherent);
-    } while (incoherent != plan_.incoherent());
+    } while (incoherent != (plan_.incoherent() || incoherent_));
   }
   {
     base::MutexLock lock(mutex_);

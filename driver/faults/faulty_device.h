@@ -10,6 +10,7 @@
 #ifndef DRIVER_FAULTS_FAULTY_DEVICE_H_
 #define DRIVER_FAULTS_FAULTY_DEVICE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +38,9 @@ struct FaultyDeviceOptions {
   Device* device = nullptr;  // outlives it, as does the clock
   const base::Clock* clock = nullptr;
   base::Nanoseconds give_up = kDriverGiveUp;  // 0: never
+  // CPU and device have separate views of memory from the start, as if by the
+  // fault kIncoherent, which is then no fault: nobody can clear it.
+  bool incoherent = false;
 };
 
 // Waiting jobs cost a place in a table and no thread: one thread ends all of
@@ -64,15 +68,17 @@ class FaultyDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const override {
     return device_->info();
   }
-  absl::StatusOr<std::unique_ptr<Model>> Load(std::span<const std::byte> bytes,
-                                              const std::string& options,
-                                              const std::string& name) override;
+  absl::StatusOr<std::unique_ptr<Model>> Load(
+      const LoadRequest& request) override;
   absl::StatusOr<std::unique_ptr<Memory>> Attach(const MemoryRef& memory,
                                                  MemoryAccess access) override;
   void Submit(const JobRequest& job) override;
   void EnterWorker() override { device_->EnterWorker(); }
   bool SetClock(double fraction) override {
     return device_->SetClock(fraction);
+  }
+  [[nodiscard]] CacheSyncs cache_syncs() const override {
+    return device_->cache_syncs();
   }
 
  private:
@@ -103,6 +109,12 @@ class FaultyDevice final : public Device {
     std::vector<TensorBinding> inputs, outputs;
     std::vector<Memory*> gang_internal;
     std::vector<std::shared_ptr<ShadowMemory>> shadows;
+    // Of inputs that are frames, by input: these planes instead of the job's.
+    struct FrameInput {
+      Frame frame;
+      std::array<std::shared_ptr<ShadowMemory>, kMaxPlanes> shadows;
+    };
+    std::vector<FrameInput> frames;
   };
 
   // An answer that is given once the lock is released.
@@ -135,12 +147,15 @@ class FaultyDevice final : public Device {
 
   // The job with the memory that the wrapped device knows.
   static void TranslateMemory(Slot& slot);
+  static void TranslateFrames(Slot& slot);
+  static void SyncFrame(const Slot& slot, size_t input);
   // Caches, as the run of a job treats them.
   static void SyncCaches(const Slot& slot, Direction direction);
 
   Device* const device_;
   const base::Clock* const clock_;
   const base::Nanoseconds give_up_;
+  const bool incoherent_;  // whatever faults there are
   FaultPlan plan_;
   FaultPlan::Changed told_;
   const std::shared_ptr<MemoryRegister> memories_ =

@@ -54,8 +54,7 @@ class ThreadedDevice final : public Device {
   }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Model>> Load(
-      std::span<const std::byte> /*bytes*/, const std::string& /*options*/,
-      const std::string& /*name*/) override {
+      const LoadRequest& /*request*/) override {
     return std::make_unique<testing::PlainModel>(ModelInfo());
   }
   absl::StatusOr<std::unique_ptr<Memory>> Attach(
@@ -85,7 +84,7 @@ class FaultyDeviceTest : public ::testing::Test {
   std::unique_ptr<Model> Load(const std::string& bytes,
                               const std::string& name) {
     auto loaded = device_.Load(
-        std::as_bytes(std::span(bytes.data(), bytes.size())), "", name);
+        {std::as_bytes(std::span(bytes.data(), bytes.size())), "", name});
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return loaded.ok() ? *std::move(loaded) : nullptr;
   }
@@ -290,7 +289,7 @@ TEST_F(FaultyDeviceTest, ThreadsOnAllCoresGetOneAnswerForEachJob) {
   ThreadedDevice threaded(kCores);
   FaultyDevice device({&threaded, &clock, 2 * kMs});
   ASSERT_TRUE(device.Start().ok());
-  const auto model = device.Load({}, "", "m");
+  const auto model = device.Load({{}, "", "m"});
   ASSERT_TRUE(model.ok());
   std::vector<std::thread> threads;
   for (uint32_t core = 0; core < kCores; ++core) {
@@ -440,6 +439,18 @@ TEST_F(FaultyDeviceTest, ModelIsFoundByFileGraphOrHash) {
   EXPECT_FALSE(fails("ba78", model_.get()));
 }
 
+TEST_F(FaultyDeviceTest, ModelWithoutItsBytesIsFoundByTheHashItCameWith) {
+  LoadRequest request;
+  request.name = "restored.onnx";
+  request.sha256 = "c0ffee00" + std::string(56, '1');
+  const auto restored = device_.Load(request);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  Set({.kind = FaultKind::kWrongStatus, .model = "C0FFEE00", .status = 1});
+
+  EXPECT_FALSE(Run(0, restored->get()).result.status.ok());
+  EXPECT_TRUE(Run().result.status.ok());
+}
+
 TEST_F(FaultyDeviceTest, SeveralFaultsAtOnceAllHold) {
   Set({.kind = FaultKind::kSlow, .ms = 10});
   Set({.kind = FaultKind::kHang, .ms = 5});
@@ -473,7 +484,7 @@ TEST_F(FaultyDeviceTest, OutOfMemoryRefusesAModelSoManyTimes) {
   const std::string bytes = "12345";
   const auto load = [&](const std::string& name) {
     return device_
-        .Load(std::as_bytes(std::span(bytes.data(), bytes.size())), "", name)
+        .Load({std::as_bytes(std::span(bytes.data(), bytes.size())), "", name})
         .status()
         .code();
   };

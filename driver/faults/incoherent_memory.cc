@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
@@ -116,50 +117,15 @@ void ShadowMemory::Invalidate(uint64_t offset, uint64_t bytes) {
                 [&] { std::memcpy(cpu.data(), known.data(), known.size()); });
 }
 
-void MemoryRegister::SetIncoherent(Device& device, bool incoherent) {
-  base::MutexLock lock(mutex_);
-  if (incoherent == incoherent_) return;
-  incoherent_ = incoherent;
-  for (IncoherentMemory* memory : all_) {
-    if (incoherent) {
-      memory->Begin(device);
-    } else {
-      memory->End();
-    }
+void ShadowedMemory::SetIncoherent(Device& device, bool incoherent) {
+  if (incoherent) {
+    auto made =
+        ShadowMemory::Make(device, {fd_.get(), offset_, size_}, access_);
+    if (!made.ok()) return;
+    base::MutexLock lock(mutex_);
+    shadow_ = *std::move(made);
+    return;
   }
-}
-
-absl::StatusOr<std::unique_ptr<Memory>> IncoherentMemory::Attach(
-    Device& device, std::shared_ptr<MemoryRegister> all,
-    const MemoryRef& memory, MemoryAccess access) {
-  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<Memory> direct,
-                         device.Attach(memory, access));
-  std::unique_ptr<IncoherentMemory> made(
-      new IncoherentMemory(std::move(direct), std::move(all)));
-  RKNND_ASSIGN_OR_RETURN(made->fd_,
-                         base::ToStatusOr(base::Duplicate(memory.fd)));
-  made->offset_ = memory.offset;
-  made->access_ = access;
-  base::MutexLock lock(made->all_->mutex_);
-  made->all_->all_.insert(made.get());
-  if (made->all_->incoherent_) made->Begin(device);
-  return std::unique_ptr<Memory>(std::move(made));
-}
-
-IncoherentMemory::~IncoherentMemory() {
-  base::MutexLock lock(all_->mutex_);
-  all_->all_.erase(this);
-}
-
-void IncoherentMemory::Begin(Device& device) {
-  auto made = ShadowMemory::Make(device, {fd_.get(), offset_, size()}, access_);
-  // Without room for a copy this piece stays coherent.
-  if (!made.ok()) return;
-  base::MutexLock lock(mutex_);
-  shadow_ = *std::move(made);
-}
-
-void IncoherentMemory::End() {
   std::shared_ptr<ShadowMemory> ended;
   {
     base::MutexLock lock(mutex_);
@@ -167,20 +133,72 @@ void IncoherentMemory::End() {
   }
   if (ended == nullptr) return;
   ended->Retire();
-  ended->Clean(0, size());
-  ended->Invalidate(0, size());
+  ended->Clean(0, size_);
+  ended->Invalidate(0, size_);
+}
+
+std::shared_ptr<ShadowMemory> ShadowedMemory::shadow() const {
+  base::MutexLock lock(mutex_);
+  return shadow_;
+}
+
+void MemoryRegister::SetIncoherent(Device& device, bool incoherent) {
+  base::MutexLock alone(changing_);
+  std::vector<std::shared_ptr<ShadowedMemory>> all;
+  {
+    base::MutexLock lock(mutex_);
+    if (incoherent == incoherent_) return;
+    incoherent_ = incoherent;
+    all.assign(all_.begin(), all_.end());
+  }
+  for (const auto& memory : all) memory->SetIncoherent(device, incoherent);
+}
+
+void MemoryRegister::Add(Device& device,
+                         const std::shared_ptr<ShadowedMemory>& memory) {
+  // Copied before it is among the others, whom a change takes along: then it
+  // belongs to the mode that there was, or is made to follow here.
+  bool has = false;
+  for (;;) {
+    bool wanted = false;
+    {
+      base::MutexLock lock(mutex_);
+      wanted = incoherent_;
+      if (wanted == has) {
+        all_.insert(memory);
+        return;
+      }
+    }
+    memory->SetIncoherent(device, wanted);
+    has = wanted;
+  }
+}
+
+void MemoryRegister::Remove(const std::shared_ptr<ShadowedMemory>& memory) {
+  base::MutexLock lock(mutex_);
+  all_.erase(memory);
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> IncoherentMemory::Attach(
+    Device& device, std::shared_ptr<MemoryRegister> all,
+    const MemoryRef& memory, MemoryAccess access) {
+  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<Memory> direct,
+                         device.Attach(memory, access));
+  RKNND_ASSIGN_OR_RETURN(base::UniqueFd fd,
+                         base::ToStatusOr(base::Duplicate(memory.fd)));
+  auto shadowed = std::make_shared<ShadowedMemory>(std::move(fd), memory.offset,
+                                                   direct->size(), access);
+  all->Add(device, shadowed);
+  return std::unique_ptr<Memory>(new IncoherentMemory(
+      std::move(direct), std::move(all), std::move(shadowed)));
 }
 
 void IncoherentMemory::Synchronize(CacheSide side) {
+  direct_->Synchronize(side);
   const std::shared_ptr<ShadowMemory> now = shadow();
   if (now == nullptr) return;
   if (side != CacheSide::kFromDevice) now->Clean(0, size());
   if (side != CacheSide::kToDevice) now->Invalidate(0, size());
-}
-
-std::shared_ptr<ShadowMemory> IncoherentMemory::shadow() const {
-  base::MutexLock lock(mutex_);
-  return shadow_;
 }
 
 }  // namespace rknnd::driver

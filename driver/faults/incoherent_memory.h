@@ -1,7 +1,7 @@
-// Memory as an NPU without cache coherence sees it. While the fault is on, the
-// device works on a copy of its own (what is in DRAM), the CPU on the memory
-// itself (what is in its cache), and only a synchronisation moves what one of
-// them wrote to the other, in lines. While it is off, this is the memory.
+// Memory as an NPU without cache coherence sees it. In that mode the device
+// works on a copy of its own (what is in DRAM), the CPU on the memory itself
+// (what is in its cache), and only a synchronisation moves what one of them
+// wrote to the other, in lines. Otherwise this is the memory.
 // Made by FaultyDevice for all that is attached; the bytes are a client's.
 
 #ifndef DRIVER_FAULTS_INCOHERENT_MEMORY_H_
@@ -13,6 +13,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,7 +24,7 @@
 
 namespace rknnd::driver {
 
-// One piece of memory while the fault is on. Thread: any.
+// One piece of memory in that mode. Thread: any.
 class ShadowMemory {
  public:
   // A copy of `memory` as it is now, attached to `device`.
@@ -37,7 +38,7 @@ class ShadowMemory {
   // The device's bytes to the CPU; what the CPU wrote there is lost.
   void Invalidate(uint64_t offset, uint64_t bytes);
 
-  // The fault ends: jobs that still work on this leave nothing behind in it.
+  // The mode ends: jobs that still work on this leave nothing behind in it.
   void Retire() { retired_ = true; }
   [[nodiscard]] bool retired() const { return retired_; }
 
@@ -59,22 +60,48 @@ class ShadowMemory {
   std::span<std::byte> known_ RKNND_GUARDED_BY(mutex_);
 };
 
-class IncoherentMemory;
-
-// All memory of one device. Outlives none of it: shared with each. Its lock is
-// held while copies are made and given up, so that no memory comes or goes
-// meanwhile; nothing that it calls then comes back here. Thread: any.
-class MemoryRegister {
+// A piece of memory and, in that mode, its shadow. Shared: one that is copied
+// may be given up meanwhile. Thread: any.
+class ShadowedMemory {
  public:
-  // The fault begins or ends for all there is. On ending, both sides are made
+  ShadowedMemory(base::UniqueFd fd, uint64_t offset, uint64_t size,
+                 MemoryAccess access)
+      : fd_(std::move(fd)), offset_(offset), size_(size), access_(access) {}
+
+  // Copies all of the memory, one way or the other; never two at once. Without
+  // room for a copy it stays coherent. When the mode ends both sides are made
   // to agree.
   void SetIncoherent(Device& device, bool incoherent);
+  // Null while it is coherent.
+  [[nodiscard]] std::shared_ptr<ShadowMemory> shadow() const;
+  [[nodiscard]] uint64_t size() const { return size_; }
 
  private:
-  friend class IncoherentMemory;
-  base::Mutex mutex_;
+  const base::UniqueFd fd_;
+  const uint64_t offset_, size_;
+  const MemoryAccess access_;
+
+  mutable base::Mutex mutex_;
+  std::shared_ptr<ShadowMemory> shadow_ RKNND_GUARDED_BY(mutex_);
+};
+
+// All memory of one device. Shared with each, and outlives none of it. What
+// comes and goes waits for no copying of others'. Thread: any.
+class MemoryRegister {
+ public:
+  // The mode begins or ends for all there is; returns when it has, so it is not
+  // for threads that must go on.
+  void SetIncoherent(Device& device, bool incoherent);
+
+  // From now on `memory` follows; once this has returned, it has the mode.
+  void Add(Device& device, const std::shared_ptr<ShadowedMemory>& memory);
+  void Remove(const std::shared_ptr<ShadowedMemory>& memory);
+
+ private:
+  base::Mutex changing_;  // held over all the copying, by those who change it
+  base::Mutex mutex_;     // for no longer than a look
   bool incoherent_ RKNND_GUARDED_BY(mutex_) = false;
-  std::set<IncoherentMemory*> all_ RKNND_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<ShadowedMemory>> all_ RKNND_GUARDED_BY(mutex_);
 };
 
 // Thread: any.
@@ -83,7 +110,7 @@ class IncoherentMemory final : public Memory {
   static absl::StatusOr<std::unique_ptr<Memory>> Attach(
       Device& device, std::shared_ptr<MemoryRegister> all,
       const MemoryRef& memory, MemoryAccess access);
-  ~IncoherentMemory() override;
+  ~IncoherentMemory() override { all_->Remove(shadowed_); }
   IncoherentMemory(const IncoherentMemory&) = delete;
   IncoherentMemory& operator=(const IncoherentMemory&) = delete;
 
@@ -95,26 +122,22 @@ class IncoherentMemory final : public Memory {
 
   // The wrapped device's own object.
   [[nodiscard]] Memory* direct() const { return direct_.get(); }
-  // Null while the fault is off.
-  [[nodiscard]] std::shared_ptr<ShadowMemory> shadow() const;
+  // Null while it is coherent.
+  [[nodiscard]] std::shared_ptr<ShadowMemory> shadow() const {
+    return shadowed_->shadow();
+  }
 
  private:
-  friend class MemoryRegister;
   IncoherentMemory(std::unique_ptr<Memory> direct,
-                   std::shared_ptr<MemoryRegister> all)
-      : direct_(std::move(direct)), all_(std::move(all)) {}
-
-  void Begin(Device& device);
-  void End();
+                   std::shared_ptr<MemoryRegister> all,
+                   std::shared_ptr<ShadowedMemory> shadowed)
+      : direct_(std::move(direct)),
+        all_(std::move(all)),
+        shadowed_(std::move(shadowed)) {}
 
   const std::unique_ptr<Memory> direct_;
   const std::shared_ptr<MemoryRegister> all_;
-  base::UniqueFd fd_;
-  uint64_t offset_ = 0;
-  MemoryAccess access_ = MemoryAccess::kReadWrite;
-
-  mutable base::Mutex mutex_;
-  std::shared_ptr<ShadowMemory> shadow_ RKNND_GUARDED_BY(mutex_);
+  const std::shared_ptr<ShadowedMemory> shadowed_;
 };
 
 }  // namespace rknnd::driver

@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
 #include "driver/faults/faulty_device.h"
 #include "driver/faults/testing/plain_device.h"
 
@@ -45,7 +50,7 @@ class IncoherentMemoryTest : public ::testing::Test {
   base::FakeClock clock_;
   PlainDevice plain_{1, &clock_};
   FaultyDevice device_{{&plain_, &clock_}};
-  std::unique_ptr<Model> model_ = *device_.Load({}, "", "m");
+  std::unique_ptr<Model> model_ = *device_.Load({{}, "", "m"});
   SharedBytes in_{device_, 4096}, out_{device_, 4096};
   uint64_t fault_ = 0;
 };
@@ -139,6 +144,89 @@ TEST_F(IncoherentMemoryTest, PartsOfABufferAndOddSizesWork) {
   odd[kPlainBytes] = std::byte{4};
   Run(odd, out_, false, kPlainBytes, 128);
   EXPECT_EQ(out_[128], std::byte{5});
+}
+
+TEST_F(IncoherentMemoryTest, DeviceMadeIncoherentIsSoWithoutAnyFault) {
+  FaultyDevice always({&plain_, &clock_, kDriverGiveUp, /*incoherent=*/true});
+  const SharedBytes memory(always, 4096);
+  const auto* incoherent = static_cast<IncoherentMemory*>(memory.memory.get());
+  ASSERT_NE(incoherent->shadow(), nullptr);
+  EXPECT_TRUE(always.faults().List().empty());
+  // The fault of that name changes nothing, neither when it is set nor cleared.
+  const auto set = always.faults().Set({.kind = FaultKind::kIncoherent});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_TRUE(always.faults().Clear(set->id).ok());
+  EXPECT_NE(incoherent->shadow(), nullptr);
+}
+
+// Memory comes and goes while the mode changes, on another thread, as it does
+// in the daemon. What is left has the mode there is in the end.
+TEST(MemoryRegisterTest, MemoryComesAndGoesWhileTheModeChanges) {
+  base::FakeClock clock;
+  PlainDevice plain(1, &clock);
+  const auto all = std::make_shared<MemoryRegister>();
+  std::atomic<bool> stop{false};
+  std::thread changes([&] {
+    for (bool mode = true; !stop; mode = !mode) {
+      all->SetIncoherent(plain, mode);
+    }
+    all->SetIncoherent(plain, true);
+  });
+  const base::UniqueFd fd = *base::MakeMemfd("test", 4096);
+  const MemoryRef ref{fd.get(), 0, 4096};
+  std::vector<std::unique_ptr<Memory>> kept;
+  for (int i = 0; i < 300; ++i) {
+    auto memory =
+        IncoherentMemory::Attach(plain, all, ref, MemoryAccess::kReadWrite);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    (*memory)->Synchronize(CacheSide::kBoth);
+    if (i % 3 == 0) kept.push_back(*std::move(memory));
+  }
+  stop = true;
+  changes.join();
+  for (const auto& memory : kept) {
+    EXPECT_NE(static_cast<IncoherentMemory&>(*memory).shadow(), nullptr);
+  }
+}
+
+// A device whose memory takes until it is told to be attached.
+TEST(MemoryRegisterTest, CopyingHoldsUpNobodyElse) {
+  class Slow final : public PlainDevice {
+   public:
+    using PlainDevice::PlainDevice;
+    absl::StatusOr<std::unique_ptr<Memory>> Attach(
+        const MemoryRef& memory, MemoryAccess access) override {
+      if (slow) {
+        begun.set_value();
+        go.get_future().wait();
+      }
+      return PlainDevice::Attach(memory, access);
+    }
+    std::atomic<bool> slow{false};
+    std::promise<void> begun, go;
+  };
+  base::FakeClock clock;
+  Slow device(1, &clock);
+  const auto all = std::make_shared<MemoryRegister>();
+  const base::UniqueFd fd = *base::MakeMemfd("test", 4096);
+  const MemoryRef ref{fd.get(), 0, 4096};
+  const auto attach = [&] {
+    return *IncoherentMemory::Attach(device, all, ref,
+                                     MemoryAccess::kReadWrite);
+  };
+  const auto there = attach();
+  auto gone = attach();
+  device.slow = true;
+  std::thread change([&] { all->SetIncoherent(device, true); });
+  device.begun.get_future().wait();
+  device.slow = false;
+  // One is being copied.
+  gone.reset();
+  there->Synchronize(CacheSide::kBoth);
+  EXPECT_NE(static_cast<IncoherentMemory&>(*attach()).shadow(), nullptr);
+  device.go.set_value();
+  change.join();
+  EXPECT_NE(static_cast<IncoherentMemory&>(*there).shadow(), nullptr);
 }
 
 }  // namespace

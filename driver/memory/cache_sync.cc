@@ -4,7 +4,9 @@
 #include "driver/memory/cache_sync.h"
 
 #include <linux/dma-buf.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <utility>
@@ -41,6 +43,12 @@ absl::Status Sync(int fd, uint64_t flags) {
 }
 
 }  // namespace
+
+bool IsDmaBuf(int fd) {
+  struct statfs info = {};
+  return fstatfs(fd, &info) == 0 &&
+         info.f_type == static_cast<decltype(info.f_type)>(DMA_BUF_MAGIC);
+}
 
 absl::Status BeginCpuAccess(int fd, CpuAccess access) {
   return Sync(fd, DMA_BUF_SYNC_START | Flags(access));

@@ -12,6 +12,9 @@ namespace rknnd::driver {
 
 enum class CpuAccess { kRead, kWrite, kReadWrite };
 
+// Whether the kernel has such calls for this memory.
+bool IsDmaBuf(int fd);
+
 // Before the first access: what the device wrote becomes visible here.
 // After the last one, with the same `access`: what was written becomes visible
 // there. May wait for the buffer's fences. Thread: any.

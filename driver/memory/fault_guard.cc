@@ -10,16 +10,25 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 
 namespace rknnd::driver {
+
+// What the handler may do with a patch.
+struct FaultPatchAccess {
+  // Whether what faulted at `address` can go on.
+  static bool Mend(const FaultPatch* patch, uintptr_t address);
+};
+
 namespace {
 
 struct Guard {
@@ -36,6 +45,10 @@ constexpr size_t kKernelSigsetSize = _NSIG / 8;
 // a shared library that is loaded on demand.
 __attribute__((tls_model(
     "initial-exec"))) thread_local Guard* volatile current_guard = nullptr;
+__attribute__((tls_model(
+    "initial-exec"))) thread_local FaultPatch* volatile current_patch = nullptr;
+// Known before a handler needs it.
+uintptr_t page_size = 0;
 
 // What was installed before us. Written before our handlers are in force.
 struct sigaction previous_bus;
@@ -75,6 +88,9 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     std::memcpy(&guard->blocked, &interrupted->uc_sigmask, kKernelSigsetSize);
     siglongjmp(guard->back, 1);
   }
+  if (info->si_code > 0 && FaultPatchAccess::Mend(current_patch, address)) {
+    return;
+  }
   HandOn(signal, info, context);
 }
 
@@ -94,6 +110,7 @@ void Install(int signal, struct sigaction* previous) {
 void InstallFaultGuard() {
   static std::once_flag once;
   std::call_once(once, [] {
+    page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     Install(SIGBUS, &previous_bus);
     Install(SIGSEGV, &previous_segv);
   });
@@ -118,6 +135,39 @@ bool RunGuarded(std::span<const std::byte> range, void (*access)(void*),
   std::atomic_signal_fence(std::memory_order_seq_cst);
   current_guard = nullptr;
   return true;
+}
+
+bool FaultPatchAccess::Mend(const FaultPatch* patch, uintptr_t address) {
+  for (; patch != nullptr; patch = patch->outer_) {
+    if (address < patch->begin_ || address >= patch->end_) continue;
+    const int kept_errno = errno;
+    // Another thread may do the same at the same time: the page is of zeros
+    // then too.
+    const void* const page = mmap(
+        reinterpret_cast<void*>(address & ~(page_size - 1)), page_size,
+        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    errno = kept_errno;
+    if (page == MAP_FAILED) return false;
+    patch->torn_->store(true, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+FaultPatch::FaultPatch(std::span<std::byte> range, std::atomic<bool>* torn)
+    : begin_(reinterpret_cast<uintptr_t>(range.data())),
+      end_(begin_ + range.size()),
+      torn_(torn),
+      outer_(current_patch) {
+  // Some CPUs report no more than the page.
+  if (page_size != 0) begin_ &= ~(page_size - 1);
+  current_patch = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+FaultPatch::~FaultPatch() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  current_patch = outer_;
 }
 
 }  // namespace rknnd::driver

@@ -4,7 +4,9 @@
 #ifndef DRIVER_MEMORY_FAULT_GUARD_H_
 #define DRIVER_MEMORY_FAULT_GUARD_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace rknnd::driver {
@@ -29,6 +31,27 @@ template <class Access>
   return RunGuarded(
       range, [](void* a) { (*static_cast<Access*>(a))(); }, &access);
 }
+
+// For code that cannot be abandoned on the spot, because it owns things, calls
+// libraries or runs on several threads: as long as this exists, a fault of its
+// thread inside `range` puts a page of zeros there, for this process alone,
+// notes that in `*torn`, and the code goes on. The range is memory for
+// intermediate results: whoever sees `torn` afterwards gives the result up, and
+// the memory may be used further.
+// Thread: the one that made it; may be nested, also with Guarded.
+class FaultPatch {
+ public:
+  FaultPatch(std::span<std::byte> range, std::atomic<bool>* torn);
+  ~FaultPatch();
+  FaultPatch(const FaultPatch&) = delete;
+  FaultPatch& operator=(const FaultPatch&) = delete;
+
+ private:
+  friend struct FaultPatchAccess;
+  uintptr_t begin_, end_;
+  std::atomic<bool>* const torn_;
+  FaultPatch* const outer_;
+};
 
 }  // namespace rknnd::driver
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -184,6 +185,57 @@ TEST(FaultGuardChainTest, TheHandlerThatWasThereBeforeGetsTheRest) {
         _exit(2);
       },
       ::testing::ExitedWithCode(7), "");
+}
+
+TEST_F(FaultGuardTest, PatchLetsTheAccessGoOnWithZeros) {
+  Truncate(kPageSize);
+  std::atomic<bool> torn{false};
+  int sum = 0;
+  {
+    const FaultPatch patch(mapping_.bytes(), &torn);
+    for (size_t i = 0; i < kSize; ++i) sum += std::to_integer<int>(*At(i));
+    *At(kSize - 1) = std::byte{9};
+  }
+  EXPECT_TRUE(torn);
+  EXPECT_EQ(sum, static_cast<int>(kPageSize));
+  EXPECT_EQ(std::byte{*At(kSize - 1)}, std::byte{9});
+}
+
+TEST_F(FaultGuardTest, PatchOfMemoryThatStaysNotesNothing) {
+  std::atomic<bool> torn{false};
+  const FaultPatch patch(mapping_.bytes(), &torn);
+  *At(0) = std::byte{2};
+  EXPECT_FALSE(torn);
+}
+
+TEST_F(FaultGuardTest, GuardInsideAPatchAbandonsOnlyItsOwnRange) {
+  Truncate(0);
+  std::atomic<bool> torn{false};
+  const std::span<std::byte> bytes = mapping_.bytes();
+  const FaultPatch patch(bytes.first(kPageSize), &torn);
+  bool reached = false;
+  EXPECT_FALSE(Guarded(bytes.subspan(kPageSize), [&] {
+    *At(0) = std::byte{3};
+    reached = true;
+    *At(kPageSize) = std::byte{3};
+  }));
+  EXPECT_TRUE(reached);
+  EXPECT_TRUE(torn);
+}
+
+TEST_F(FaultGuardTest, PatchesNestAndEndInOrder) {
+  Truncate(0);
+  std::atomic<bool> outer{false}, inner{false};
+  const std::span<std::byte> bytes = mapping_.bytes();
+  const FaultPatch first(bytes.first(kPageSize), &outer);
+  {
+    const FaultPatch second(bytes.subspan(kPageSize), &inner);
+    *At(kPageSize) = std::byte{1};
+    EXPECT_TRUE(inner);
+    EXPECT_FALSE(outer);
+    *At(1) = std::byte{1};
+    EXPECT_TRUE(outer);
+  }
 }
 
 }  // namespace

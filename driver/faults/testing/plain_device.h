@@ -50,7 +50,7 @@ class PlainModel final : public Model {
 };
 
 // Thread: any, one at a time.
-class PlainDevice final : public Device {
+class PlainDevice : public Device {
  public:
   PlainDevice(uint32_t cores, base::FakeClock* clock) : clock_(clock) {
     info_.kind = "plain";
@@ -60,11 +60,10 @@ class PlainDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   // The graph is called "graph", whatever the file is.
   absl::StatusOr<std::unique_ptr<Model>> Load(
-      std::span<const std::byte> bytes, const std::string& /*options*/,
-      const std::string& /*name*/) override {
+      const LoadRequest& request) override {
     ModelInfo info;
     info.name = "graph";
-    info.weight_size = bytes.size();
+    info.weight_size = request.bytes.size();
     info.programs.emplace_back();
     return std::make_unique<PlainModel>(std::move(info));
   }

@@ -1,0 +1,25 @@
+// What a device that lacks something says, for all of them.
+
+#include "driver/device.h"
+
+#include "absl/status/status.h"
+
+namespace rknnd::driver {
+
+absl::StatusOr<FrameSizes> Model::CheckFrame(
+    uint32_t /*program*/, uint32_t /*index*/,
+    const FrameFormat& /*frame*/) const {
+  return absl::UnimplementedError(
+      "this device takes no camera frames: convert them to the input's tensor");
+}
+
+absl::Status Model::CopyWeights(Memory& /*to*/, uint64_t /*offset*/) const {
+  return absl::UnimplementedError("this device gives no copy of its weights");
+}
+
+absl::Status Model::WriteCompiled(
+    absl::FunctionRef<absl::Status(std::span<const std::byte>)> /*write*/) {
+  return absl::UnimplementedError("this model has no compiled form");
+}
+
+}  // namespace rknnd::driver
