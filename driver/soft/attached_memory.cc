@@ -1,6 +1,5 @@
 #include "driver/soft/attached_memory.h"
 
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,18 +13,10 @@
 #include "driver/memory/fault_guard.h"
 
 namespace rknnd::soft {
-namespace {
-
-bool IsDmaBuf(int fd) {
-  constexpr long kDmaBufMagic = 0x444d4142;
-  struct statfs info = {};
-  return fstatfs(fd, &info) == 0 && info.f_type == kDmaBufMagic;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
-    const driver::MemoryRef& memory, driver::MemoryAccess access) {
+    const driver::MemoryRef& memory, driver::MemoryAccess access,
+    bool is_dma_buf) {
   if (memory.size == 0) {
     return absl::InvalidArgumentError("memory of 0 bytes cannot be attached");
   }
@@ -48,16 +39,20 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
     return base::Annotate(status,
                           "memory that the NPU is to write must be writable");
   }
-  RKNND_RETURN_IF_ERROR(base::ToStatus(mapping->Populate(mode)));
+  // Memory of ours has its pages by now: reading maps many of them at a time.
+  RKNND_RETURN_IF_ERROR(base::ToStatus(
+      mapping->Populate(memory.origin == driver::MemoryOrigin::kBrought
+                            ? mode
+                            : base::Mapping::Access::kRead)));
   std::span<std::byte> bytes =
       mapping->bytes().subspan(static_cast<size_t>(lead));
   base::UniqueFd dma_buf;
-  if (IsDmaBuf(memory.fd)) {
+  if (is_dma_buf && memory.origin != driver::MemoryOrigin::kUncachedHeap) {
     RKNND_ASSIGN_OR_RETURN(dma_buf,
                            base::ToStatusOr(base::Duplicate(memory.fd)));
   }
   return std::unique_ptr<driver::Memory>(new AttachedMemory(
-      *std::move(mapping), bytes, std::move(dma_buf), writable));
+      *std::move(mapping), bytes, std::move(dma_buf), memory.origin, writable));
 }
 
 void AttachedMemory::Clear(uint64_t offset, uint64_t bytes) {

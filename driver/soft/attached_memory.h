@@ -14,23 +14,28 @@
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
 #include "driver/device.h"
+#include "driver/memory/cache_state.h"
 
 namespace rknnd::soft {
 
 // Thread: any.
 class AttachedMemory final : public driver::Memory {
  public:
-  // Keeps the memory alive by itself; the fd may be closed.
+  // Keeps the memory alive by itself; the fd may be closed. `is_dma_buf`: the
+  // kernel has calls for its caches.
   static absl::StatusOr<std::unique_ptr<driver::Memory>> Map(
-      const driver::MemoryRef& memory, driver::MemoryAccess access);
+      const driver::MemoryRef& memory, driver::MemoryAccess access,
+      bool is_dma_buf);
 
   [[nodiscard]] uint64_t size() const override { return bytes_.size(); }
   // A client that maps the memory may make a page of it fault: what cannot be
   // reached holds nothing to clear.
   void Clear(uint64_t offset, uint64_t bytes) override;
+  void Synchronize(driver::CacheSide /*side*/) override { caches_.Forget(); }
   [[nodiscard]] bool writable() const { return writable_; }
   // A descriptor of it where the CPU's caches need the kernel's help; else -1.
   [[nodiscard]] int dma_buf() const { return dma_buf_.get(); }
+  [[nodiscard]] driver::CacheState& caches() { return caches_; }
   // What lies behind `offset`; empty when that is past the end.
   [[nodiscard]] std::span<std::byte> From(uint64_t offset) const {
     if (offset > bytes_.size()) return {};
@@ -39,15 +44,18 @@ class AttachedMemory final : public driver::Memory {
 
  private:
   AttachedMemory(base::Mapping mapping, std::span<std::byte> bytes,
-                 base::UniqueFd dma_buf, bool writable)
+                 base::UniqueFd dma_buf, driver::MemoryOrigin origin,
+                 bool writable)
       : mapping_(std::move(mapping)),
         bytes_(bytes),
         dma_buf_(std::move(dma_buf)),
+        caches_(origin, dma_buf_.valid()),
         writable_(writable) {}
 
   base::Mapping mapping_;
   std::span<std::byte> bytes_;  // of the mapping, which starts at a page
   base::UniqueFd dma_buf_;
+  driver::CacheState caches_;
   bool writable_;
 };
 

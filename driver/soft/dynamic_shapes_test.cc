@@ -66,14 +66,14 @@ class DynamicShapesTest : public ::testing::Test {
 
   std::unique_ptr<driver::Model> Load(const OnnxBuilder& builder,
                                       const std::string& options = "") {
-    auto model = device_->Load(builder.Bytes(), options, "m.onnx");
+    auto model = device_->Load({builder.Bytes(), options, "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
 
   std::string ErrorOf(const OnnxBuilder& builder, const std::string& options) {
     return std::string(
-        device_->Load(builder.Bytes(), options, "m.onnx").status().message());
+        device_->Load({builder.Bytes(), options, "m.onnx"}).status().message());
   }
 
   std::vector<float> Run(const driver::Model& model,
@@ -216,19 +216,19 @@ TEST_F(DynamicShapesTest, SlicesOfABatchLieHStrideRowsApart) {
   ASSERT_NE(model, nullptr);
   const TensorFormat padded{.type = TensorType::kFloat32,
                             .layout = TensorLayout::kNhwc,
-                            .w_stride = 10,
+                            .w_stride = 16,
                             .h_stride = 12};
   const TensorFormat dense{.type = TensorType::kFloat32,
                            .layout = TensorLayout::kNhwc};
   const std::vector<float> picture = Numbers(2 * 8 * 8 * 3, 7);
-  std::vector<float> spread(2 * 12 * 10 * 3, 99.0F);
+  std::vector<float> spread(2 * 12 * 16 * 3, 99.0F);
   for (size_t row = 0; row < 16; ++row) {
-    std::memcpy(&spread[((row / 8) * 12 + row % 8) * 30], &picture[row * 24],
+    std::memcpy(&spread[((row / 8) * 12 + row % 8) * 48], &picture[row * 24],
                 24 * sizeof(float));
   }
   auto needed = model->CheckBinding(0, Direction::kInput, 0, padded);
   ASSERT_TRUE(needed.ok());
-  ASSERT_EQ(*needed, (12U * 10 * 3 + 7 * 30 + 24) * sizeof(float));
+  ASSERT_EQ(*needed, (12U * 16 * 3 + 7 * 48 + 24) * sizeof(float));
   spread.resize(*needed / sizeof(float));
 
   EXPECT_EQ(Run(*model, spread, padded), Run(*model, picture, dense));
@@ -291,7 +291,7 @@ TEST(BatchTimesTest, LayerTimesOfABatchAreTheSum) {
   (*device)->EnterWorker();
   const auto times_of = [&](const std::string& options) {
     std::vector<int64_t> times;
-    auto model = (*device)->Load(Net(16).Bytes(), options, "m.onnx");
+    auto model = (*device)->Load({Net(16).Bytes(), options, "m.onnx"});
     auto bound = BoundModel::Make(**device, **model, {kImage}, {kImage});
     EXPECT_TRUE((*bound)->Run(0, &times).status.ok());
     return times;

@@ -209,7 +209,7 @@ class GangDeviceTest : public ::testing::Test {
 
   std::unique_ptr<driver::Model> Load(const OnnxBuilder& builder,
                                       const std::string& options = "") {
-    auto model = device_->Load(builder.Bytes(), options, "m.onnx");
+    auto model = device_->Load({builder.Bytes(), options, "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
@@ -295,7 +295,7 @@ TEST_F(GangDeviceTest, SubmitOfAGangAllocatesNothing) {
 TEST_F(GangDeviceTest, WeightsAreHeldOnceForAllSizesOfGangs) {
   auto three = Load(Network());
   auto single = *OpenSoftDevice({.kind = "soft", .soc = "rk3566"});
-  auto one = single->Load(Network().Bytes(), "", "m.onnx");
+  auto one = single->Load({Network().Bytes(), "", "m.onnx"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(three->info().weight_size, (*one)->info().weight_size);
 }

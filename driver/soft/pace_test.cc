@@ -51,7 +51,7 @@ class PaceTest : public ::testing::Test {
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     device_->EnterWorker();
-    auto model = device_->Load(Network().Bytes(), "", "m.onnx");
+    auto model = device_->Load({Network().Bytes(), "", "m.onnx"});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
     auto bound = BoundModel::Make(*device_, *model_, {kImage}, {kImage});

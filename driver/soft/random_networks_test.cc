@@ -271,7 +271,7 @@ TEST(ReportedPlanTest, LayersAndTensorsAreInTheNpusWords) {
       .Int("axis", 1)
       .Output("y", {1, 32, 4, 4});
   auto device = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
-  auto model = device->Load(builder.Bytes(), "", "m.onnx");
+  auto model = device->Load({builder.Bytes(), "", "m.onnx"});
   ASSERT_TRUE(model.ok()) << model.status();
   const driver::ProgramInfo& info = (*model)->info().programs[0];
 
@@ -310,7 +310,7 @@ TEST(RandomNetworksTest, AnswerAsTheirNodesOneByOne) {
     ASSERT_TRUE(graph.ok()) << graph.status();
     const std::vector<std::vector<float>> wanted = NodeByNode(*graph);
     if (wanted.empty()) continue;  // more than folding does
-    auto model = device->Load(builder.Bytes(), "", "m.onnx");
+    auto model = device->Load({builder.Bytes(), "", "m.onnx"});
     ASSERT_TRUE(model.ok()) << model.status();
     const driver::ProgramInfo& info = (*model)->info().programs[0];
     const std::vector<float> numbers =

@@ -75,8 +75,8 @@ class SharedModelTest : public ::testing::TestWithParam<Case> {
 
   // Runs both sets through bindings of these types.
   void ExpectAnswers(TensorType input, TensorType output, double tolerance) {
-    auto model = device_->Load(testing::ReadFile(folder_ + "/model.onnx"), "",
-                               GetParam().name);
+    auto model = device_->Load(
+        {testing::ReadFile(folder_ + "/model.onnx"), "", GetParam().name});
     ASSERT_TRUE(model.ok()) << model.status();
     const driver::ProgramInfo& program = (*model)->info().programs[0];
     for (const std::string set : {"/set_0", "/set_1"}) {
@@ -150,8 +150,8 @@ TEST_P(SharedModelTest, GivesTheStoredAnswersInHalfPrecision) {
 }
 
 TEST_P(SharedModelTest, RunsInTheTimeItPrints) {
-  auto model = device_->Load(testing::ReadFile(folder_ + "/model.onnx"), "",
-                             GetParam().name);
+  auto model = device_->Load(
+      {testing::ReadFile(folder_ + "/model.onnx"), "", GetParam().name});
   ASSERT_TRUE(model.ok()) << model.status();
   const driver::ProgramInfo& program = (*model)->info().programs[0];
   std::vector<driver::TensorFormat> inputs;
@@ -200,7 +200,7 @@ TEST_P(SharedModelTest, PiecesForGangsCostNoWeights) {
     uint64_t weights = 0;
     for (int i = 0; i < 3; ++i) {
       const base::Nanoseconds start = clock.Now();
-      auto model = device.Load(bytes, "", GetParam().name);
+      auto model = device.Load({bytes, "", GetParam().name});
       const base::Nanoseconds took = clock.Now() - start;
       EXPECT_TRUE(model.ok()) << model.status();
       if (model.ok()) weights = (*model)->info().weight_size;
@@ -218,8 +218,8 @@ TEST_P(SharedModelTest, PiecesForGangsCostNoWeights) {
 
 // Prints what each mask takes, in turns: figures, not conditions.
 TEST_P(SharedModelTest, EveryCoreMaskGivesTheSameBits) {
-  auto model = device_->Load(testing::ReadFile(folder_ + "/model.onnx"), "",
-                             GetParam().name);
+  auto model = device_->Load(
+      {testing::ReadFile(folder_ + "/model.onnx"), "", GetParam().name});
   ASSERT_TRUE(model.ok()) << model.status();
   const driver::ProgramInfo& program = (*model)->info().programs[0];
   std::vector<driver::TensorFormat> inputs;

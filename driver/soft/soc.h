@@ -46,6 +46,7 @@ struct SocProfile {
   double estimate_gbs;
   // driver::kZeroCopyOnly and the like.
   uint32_t limits;
+  uint64_t sram_base = 0;  // bus address of its system SRAM, where it has any
 };
 
 // Case does not matter. NOT_FOUND listing the known ones.

@@ -66,6 +66,7 @@ TEST(SocTest, WidthsOfImagesAreAlignedAsTheGuideSays) {
 TEST(SocTest, OnlyTheRk3588HasSram) {
   EXPECT_EQ(Soc("rk3588").sram_bytes, 978944U);
   EXPECT_EQ(Soc("rk3588s").sram_bytes, 978944U);
+  EXPECT_EQ(Soc("rk3588").sram_base, 0xff001000U);
   for (const char* name : {"rk3576", "rk3562", "rk3566", "rv1106"}) {
     EXPECT_EQ(Soc(name).sram_bytes, 0U) << name;
   }

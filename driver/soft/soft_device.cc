@@ -10,10 +10,12 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
+#include "driver/soft/compiled/compiler.h"
 #include "driver/soft/described_model.h"
 #include "driver/soft/import/rknn.h"
 #include "driver/soft/kernels/loops.h"
@@ -104,9 +106,11 @@ SoftDevice::SoftDevice(const SocProfile& soc, const base::Clock* clock,
   info_.driver = kDriverVersion;
   info_.runtime = kRuntimeVersion;
   info_.sram_total = soc.sram_bytes;
+  info_.sram_base = soc.sram_base;
   info_.limits = soc.limits;
   info_.mhz = soc.max_mhz;
   info_.macs_per_cycle = soc.macs_per_cycle;
+  info_.compiler = CompilerName(soc);
   for (uint32_t c = 0; c < soc.cores; ++c) {
     cores_.push_back(std::make_unique<Core>());
     if (c == 0) continue;
@@ -115,19 +119,22 @@ SoftDevice::SoftDevice(const SocProfile& soc, const base::Clock* clock,
 }
 
 absl::StatusOr<std::unique_ptr<driver::Model>> SoftDevice::Load(
-    std::span<const std::byte> bytes, const std::string& options,
-    const std::string& name) {
-  if (IsCompiled(bytes)) {
+    const driver::LoadRequest& request) {
+  const std::string& name = request.name;
+  if (request.compiled.empty() && IsCompiled(request.bytes)) {
     RKNND_ASSIGN_OR_RETURN(driver::ModelInfo info,
-                           DescribeCompiled(bytes, name));
+                           DescribeCompiled(request.bytes, name));
     return std::make_unique<DescribedModel>(std::move(info));
   }
   SingleThreaded alone;
   // Libraries below throw; and a file that asks for more memory than there is
   // must cost an error, not the process.
   try {
-    RKNND_ASSIGN_OR_RETURN(std::unique_ptr<SoftModel> model,
-                           SoftModel::Compile(bytes, options, name, soc_));
+    auto loaded = request.compiled.empty()
+                      ? SoftModel::Compile(request, soc_, weights_)
+                      : Restore(request);
+    RKNND_RETURN_IF_ERROR(loaded.status());
+    std::unique_ptr<SoftModel> model = *std::move(loaded);
     RKNND_RETURN_IF_ERROR(GrowScratch(model->scratch_size()));
     return std::unique_ptr<driver::Model>(std::move(model));
   } catch (const std::bad_alloc&) {
@@ -137,6 +144,17 @@ absl::StatusOr<std::unique_ptr<driver::Model>> SoftDevice::Load(
     return absl::InternalError(
         absl::StrCat("model '", name, "': ", error.what()));
   }
+}
+
+absl::StatusOr<std::unique_ptr<SoftModel>> SoftDevice::Restore(
+    const driver::LoadRequest& request) {
+  auto model = SoftModel::Restore(request, soc_, weights_);
+  // Whatever a check has found wrong in it: it is not what was written.
+  if (model.ok() || absl::IsDataLoss(model.status()) ||
+      absl::IsResourceExhausted(model.status())) {
+    return model;
+  }
+  return absl::DataLossError(model.status().message());
 }
 
 absl::Status SoftDevice::GrowScratch(uint64_t size) {
@@ -160,7 +178,7 @@ absl::Status SoftDevice::GrowScratch(uint64_t size) {
 
 absl::StatusOr<std::unique_ptr<driver::Memory>> SoftDevice::Attach(
     const driver::MemoryRef& memory, driver::MemoryAccess access) {
-  return AttachedMemory::Map(memory, access);
+  return AttachedMemory::Map(memory, access, cache_calls_->IsDmaBuf(memory.fd));
 }
 
 void SoftDevice::EnterWorker() { SingleThreaded::Forever(); }
@@ -235,9 +253,22 @@ base::Nanoseconds SoftDevice::FinishPaced(const driver::JobRequest& job,
 }
 
 absl::Status SoftDevice::RunJob(const driver::JobRequest& job) {
-  SingleThreaded alone;
   if (!job.model->info().runnable.ok()) return job.model->info().runnable;
+  JobCaches& caches = cores_[job.core]->caches;
+  RKNND_RETURN_IF_ERROR(caches.Begin(job, *cache_calls_, cache_count_));
+  // Ends what was begun also where a library throws.
+  const absl::Cleanup end = [this, &caches] {
+    caches.End(*cache_calls_, /*good=*/false).IgnoreError();
+  };
+  absl::Status status = Compute(job);
+  status.Update(caches.End(*cache_calls_, status.ok()));
+  return status;
+}
+
+absl::Status SoftDevice::Compute(const driver::JobRequest& job) {
+  SingleThreaded alone;
   const auto& model = static_cast<const SoftModel&>(*job.model);
+  RKNND_RETURN_IF_ERROR(model.Ready());
   const Program& program = model.program(job.program);
   // Kept until the job is over: a model that is loaded meanwhile may replace
   // what the cores have.

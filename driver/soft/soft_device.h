@@ -17,9 +17,13 @@
 #include "base/posix/mapping.h"
 #include "base/posix/mutex.h"
 #include "driver/device.h"
+#include "driver/memory/cache_state.h"
 #include "driver/soft/gang.h"
+#include "driver/soft/job_caches.h"
 #include "driver/soft/plan/program.h"
+#include "driver/soft/plan/weight_pool.h"
 #include "driver/soft/soc.h"
+#include "driver/soft/soft_model.h"
 #include "driver/soft/timing/pacer.h"
 #include "driver/soft/timing/soc_clock.h"
 
@@ -39,14 +43,18 @@ class SoftDevice final : public driver::Device {
     return info_;
   }
   absl::StatusOr<std::unique_ptr<driver::Model>> Load(
-      std::span<const std::byte> bytes, const std::string& options,
-      const std::string& name) override;
+      const driver::LoadRequest& request) override;
   absl::StatusOr<std::unique_ptr<driver::Memory>> Attach(
       const driver::MemoryRef& memory, driver::MemoryAccess access) override;
   void Submit(const driver::JobRequest& job) override;
   void EnterWorker() override;
   // Without pace nothing depends on the clock.
   bool SetClock(double fraction) override;
+  [[nodiscard]] driver::CacheSyncs cache_syncs() const override {
+    return cache_count_.get();
+  }
+  // Before any other call. The kernel's, unless told; outlives the device.
+  void set_cache_calls(driver::CacheCalls* calls) { cache_calls_ = calls; }
 
  private:
   // Private memory of one core: kernels keep pointers in it, so no client may
@@ -57,8 +65,11 @@ class SoftDevice final : public driver::Device {
     std::shared_ptr<base::Mapping> scratch RKNND_GUARDED_BY(mutex);
     // Its part of gang jobs; the first core is the lowest of any gang.
     std::unique_ptr<CoreThread> thread;
+    JobCaches caches;  // of the job whose lowest core this is
   };
 
+  absl::StatusOr<std::unique_ptr<SoftModel>> Restore(
+      const driver::LoadRequest& request);
   absl::Status GrowScratch(uint64_t size);
   // Which cores a job runs on.
   static uint32_t MaskOf(const driver::JobRequest& job) {
@@ -70,6 +81,7 @@ class SoftDevice final : public driver::Device {
   base::Nanoseconds FinishPaced(const driver::JobRequest& job,
                                 const PacedRun& paced, bool ok);
   absl::Status RunJob(const driver::JobRequest& job);
+  absl::Status Compute(const driver::JobRequest& job);
 
   const SocProfile soc_;
   const base::MonotonicClock monotonic_;
@@ -78,6 +90,11 @@ class SoftDevice final : public driver::Device {
   SocClock soc_clock_;
   std::optional<Pacer> pacer_;
   const uint32_t cpus_;  // that this process may use
+  // Models share what is alike; they have it too.
+  const std::shared_ptr<WeightPool> weights_ = std::make_shared<WeightPool>();
+  driver::CacheCalls kernel_caches_;
+  driver::CacheCalls* cache_calls_ = &kernel_caches_;
+  driver::CacheSyncCount cache_count_;
   std::vector<std::unique_ptr<Core>> cores_;
 };
 

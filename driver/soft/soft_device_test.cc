@@ -46,7 +46,7 @@ class SoftDeviceTest : public ::testing::Test {
   }
 
   std::unique_ptr<driver::Model> Load(const OnnxBuilder& builder) {
-    auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+    auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
@@ -184,7 +184,7 @@ TEST_F(SoftDeviceTest, ManyThreadsRunOneModelAtOnce) {
         good += (*bound)->Run(core).status.ok() ? 1 : 0;
         // A larger model grows the scratch under running jobs.
         if (core == 0 && i == 5) {
-          good += device_->Load(SmallNetwork().Bytes(), "", "n").ok() ? 1 : 0;
+          good += device_->Load({SmallNetwork().Bytes(), "", "n"}).ok() ? 1 : 0;
         }
       }
     });
@@ -214,9 +214,9 @@ TEST_F(SoftDeviceTest, SubmitAllocatesNothing) {
 
 TEST_F(SoftDeviceTest, SubmitOfAnIntegerNetworkAllocatesNothing) {
   auto model = device_->Load(
-      testing::ReadFile(std::string(RKNND_SOURCE_ROOT) + "/examples/detector/"
-                                                         "detector.onnx"),
-      "", "detector");
+      {testing::ReadFile(std::string(RKNND_SOURCE_ROOT) + "/examples/detector/"
+                                                          "detector.onnx"),
+       "", "detector"});
   ASSERT_TRUE(model.ok()) << model.status();
   const driver::ProgramInfo& program = (*model)->info().programs[0];
   std::vector<driver::TensorFormat> outputs;
@@ -303,7 +303,7 @@ TEST_F(SoftDeviceTest, LoadErrorsNameOperatorNodeAndModel) {
       .Node("NoSuchOperator", {"x"}, {"y"}, "culprit")
       .Output("y", {2});
 
-  auto model = device_->Load(builder.Bytes(), "", "net.onnx");
+  auto model = device_->Load({builder.Bytes(), "", "net.onnx"});
 
   EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(model.status().message()),
@@ -320,7 +320,7 @@ TEST_F(SoftDeviceTest, KernelThatNeedsTooMuchScratchIsRefusedByName) {
       .Node("Resize", {"x", "", "scales"}, {"y"}, "turn")
       .Output("y", {1, 1, 1, kLong});
 
-  auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+  auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
 
   EXPECT_EQ(model.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(
@@ -460,7 +460,7 @@ TEST_F(SoftDeviceTest, ModelForAnotherChipIsRefusedByName) {
   OnnxBuilder builder = AddTen();
   builder.Metadata("rknn.target_platform", "rk3566");
 
-  const auto model = device_->Load(builder.Bytes(), "", "m.onnx");
+  const auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
 
   EXPECT_EQ(model.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(model.status().message()),

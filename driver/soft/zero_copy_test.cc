@@ -52,7 +52,7 @@ TEST(ZeroCopyTest, ByteChangedBeforeTheFirstLayerChangesTheAnswer) {
   (*device)->EnterWorker();
   OnnxBuilder builder;
   builder.Input("x", {1, 4}).Node("Relu", {"x"}, {"y"}).Output("y", {1, 4});
-  auto model = (*device)->Load(builder.Bytes(), "", "m.onnx");
+  auto model = (*device)->Load({builder.Bytes(), "", "m.onnx"});
   ASSERT_TRUE(model.ok()) << model.status();
   constexpr TensorFormat kHalves{.type = TensorType::kFloat16,
                                  .layout = TensorLayout::kUndefined};

@@ -119,7 +119,7 @@ std::vector<float> AsWritten(const OnnxBuilder& builder) {
 
 std::vector<float> OnTheDevice(const OnnxBuilder& builder) {
   auto device = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
-  auto model = device->Load(builder.Bytes(), "", "m.onnx");
+  auto model = device->Load({builder.Bytes(), "", "m.onnx"});
   EXPECT_TRUE(model.ok()) << model.status();
   if (!model.ok()) return {};
   const driver::ProgramInfo& info = (*model)->info().programs[0];

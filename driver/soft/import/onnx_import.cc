@@ -13,10 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/import/attribute_import.h"
+#include "driver/soft/import/parse.h"
 #include "driver/soft/import/shapes.h"
-#include "driver/soft/import/sniff.h"
 #include "driver/soft/import/tensor_import.h"
 #include "driver/soft/import/topology.h"
+#include "driver/soft/import/weight_owner.h"
 #include "driver/tensor.h"
 
 namespace rknnd::soft {
@@ -26,8 +27,8 @@ namespace {
 // adds the model.
 class Importer {
  public:
-  explicit Importer(const onnx::ModelProto& model)
-      : model_(model), proto_(model.graph()) {}
+  Importer(const onnx::ModelProto& model, const WeightOwner& owner)
+      : model_(model), proto_(model.graph()), owner_(owner) {}
 
   absl::StatusOr<Graph> Run() {
     if (proto_.node_size() > kMaxNodes) {
@@ -87,11 +88,26 @@ class Importer {
     for (const auto& tensor : proto_.initializer()) {
       std::string what = absl::StrCat("initializer '", tensor.name(), "'");
       RKNND_ASSIGN_OR_RETURN(std::shared_ptr<const Constant> constant,
-                             ImportTensor(tensor, what));
+                             InitializerOf(tensor, what));
       RKNND_ASSIGN_OR_RETURN(ValueId id, Define(tensor.name(), what));
       SetConstant(id, std::move(constant));
     }
     return absl::OkStatus();
+  }
+
+  // Its own data, or what the model has whose weights this one shares.
+  absl::StatusOr<std::shared_ptr<const Constant>> InitializerOf(
+      const onnx::TensorProto& tensor, const std::string& what) {
+    const bool elsewhere =
+        tensor.data_location() == onnx::TensorProto::EXTERNAL &&
+        owner_.has(tensor.name());
+    if (!elsewhere && !LacksData(tensor)) return ImportTensor(tensor, what);
+    const Shape shape(tensor.dims().begin(), tensor.dims().end());
+    if (absl::StatusOr<int64_t> elements = ElementCount(shape);
+        !elements.ok()) {
+      return base::Annotate(elements.status(), what);
+    }
+    return owner_.Take({tensor.name(), what, tensor.data_type(), &shape});
   }
 
   void SetConstant(ValueId id, std::shared_ptr<const Constant> constant) {
@@ -159,6 +175,11 @@ class Importer {
       }
       std::string what = absl::StrCat("input '", info.name(), "'");
       RKNND_ASSIGN_OR_RETURN(ValueId id, Define(info.name(), what));
+      // Of an older file whose weights were removed only this is left.
+      if (owner_.has(info.name())) {
+        RKNND_RETURN_IF_ERROR(TakeInput(info, what, id));
+        continue;
+      }
       GraphPort port{info.name(), id, 0};
       RKNND_RETURN_IF_ERROR(DeclareTensor(info, what, graph_.value(id),
                                           &port.onnx_type, &port.open));
@@ -177,6 +198,41 @@ class Importer {
       }
     }
     return absl::OkStatus();
+  }
+
+  // A weight of the owner's that this file lists as an input.
+  absl::Status TakeInput(const onnx::ValueInfoProto& info,
+                         const std::string& what, ValueId id) {
+    const auto& tensor = info.type().tensor_type();
+    Shape shape;
+    for (const auto& dim : tensor.shape().dim()) {
+      shape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+    }
+    RKNND_ASSIGN_OR_RETURN(
+        std::shared_ptr<const Constant> constant,
+        owner_.Take({info.name(), what, tensor.elem_type(),
+                     tensor.has_shape() ? &shape : nullptr}));
+    SetConstant(id, std::move(constant));
+    return absl::OkStatus();
+  }
+
+  // What a node reads and nothing in this file makes.
+  absl::StatusOr<ValueId> DefineMissing(const std::string& name,
+                                        const Node& node) {
+    const std::string what = absl::StrCat("node '", node.name, "' (", node.type,
+                                          ") reads '", name, "'");
+    if (!owner_.has(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what,
+                       ", which nothing makes. If its weights were removed, "
+                       "load it with RKNN_FLAG_SHARE_WEIGHT_MEM and the "
+                       "context of the model that has them"));
+    }
+    RKNND_ASSIGN_OR_RETURN(std::shared_ptr<const Constant> constant,
+                           owner_.Take({name, what}));
+    RKNND_ASSIGN_OR_RETURN(ValueId id, Define(name, what));
+    SetConstant(id, std::move(constant));
+    return id;
   }
 
   // Before any node is read: an unsorted file uses values early.
@@ -220,12 +276,11 @@ class Importer {
       ValueId id = kNoValue;
       if (!input.empty()) {
         auto known = ids_.find(input);
-        if (known == ids_.end()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("node '", node.name, "' (", node.type, ") reads '",
-                           input, "', which nothing makes"));
+        if (known != ids_.end()) {
+          id = known->second;
+        } else {
+          RKNND_ASSIGN_OR_RETURN(id, DefineMissing(input, node));
         }
-        id = known->second;
       }
       node.inputs.push_back(id);
     }
@@ -304,6 +359,7 @@ class Importer {
 
   const onnx::ModelProto& model_;
   const onnx::GraphProto& proto_;
+  const WeightOwner& owner_;
   Graph graph_;
   std::map<std::string, int> opsets_;
   std::unordered_map<std::string, ValueId> ids_;
@@ -327,24 +383,15 @@ absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
 }
 
 absl::StatusOr<Graph> ImportOpen(std::span<const std::byte> bytes,
-                                 const std::string& name) {
-  RKNND_RETURN_IF_ERROR(CheckIsOnnx(bytes, name));
-  if (bytes.size() > INT_MAX) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("model '", name, "' has ", bytes.size(),
-                     " bytes, more than the 2 GiB an ONNX file can have"));
-  }
+                                 const std::string& name,
+                                 std::span<const std::byte> weights_of) {
   onnx::ModelProto model;
-  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' is not an ONNX model, or a damaged one"));
+  RKNND_RETURN_IF_ERROR(ParseOnnx(bytes, name, &model));
+  absl::StatusOr<WeightOwner> owner = WeightOwner::Read(weights_of);
+  if (!owner.ok()) {
+    return base::Annotate(owner.status(), absl::StrCat("model '", name, "'"));
   }
-  if (!model.has_graph() ||
-      (model.graph().node_size() == 0 && model.graph().output_size() == 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", name, "' is not an ONNX model: it has no graph"));
-  }
-  absl::StatusOr<Graph> graph = Importer(model).Run();
+  absl::StatusOr<Graph> graph = Importer(model, *owner).Run();
   if (!graph.ok()) {
     return base::Annotate(graph.status(), absl::StrCat("model '", name, "'"));
   }

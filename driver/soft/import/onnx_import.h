@@ -29,9 +29,11 @@ inline constexpr int kMaxPorts = 1024;
 absl::StatusOr<Graph> ImportOnnx(std::span<const std::byte> bytes,
                                  const std::string& name);
 // The same but for inputs whose shape the file leaves open: their values have
-// none yet (import/shapes.h gives it).
+// none yet (import/shapes.h gives it). What the file lacks of its weights is
+// taken from `weights_of`, another model's file; empty: there is none.
 absl::StatusOr<Graph> ImportOpen(std::span<const std::byte> bytes,
-                                 const std::string& name);
+                                 const std::string& name,
+                                 std::span<const std::byte> weights_of = {});
 
 // Whether the operators of this domain are ONNX's own.
 bool IsStandardDomain(const std::string& domain);

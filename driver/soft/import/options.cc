@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/posix/model_options.h"
 #include "base/status/status.h"
 
 namespace rknnd::soft {
@@ -35,8 +36,6 @@ constexpr int kMaxVisits = 50000;
 // More than images have.
 constexpr size_t kMaxChannels = 4096;
 constexpr size_t kMaxInputs = 64;
-// Images that one run takes, far more than any board computes in a second.
-constexpr uint32_t kMaxBatch = 1024;
 
 using Yaml = std::map<std::string, YAML::Node>;
 
@@ -198,13 +197,6 @@ absl::StatusOr<uint32_t> BatchSize(const YAML::Node& node,
   return batch;
 }
 
-absl::Status Unsupported(const std::string& model, const std::string& name) {
-  return absl::UnimplementedError(absl::StrCat(
-      "model '", model, "': option '", name,
-      "' changes the answers and the software NPU does not have it: leave it "
-      "out and prepare the input in the application"));
-}
-
 // `at` is the option that is being read.
 absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
                                        const std::string& model,
@@ -234,8 +226,11 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
       RKNND_ASSIGN_OR_RETURN(options.rknn_batch_size, BatchSize(node, model));
     } else if (name == "dynamic_input") {
       RKNND_ASSIGN_OR_RETURN(options.dynamic_input, Rows(node, model, visits));
-    } else if (name == "remove_weight") {
-      if (!IsOff(node)) return Unsupported(model, name);
+    } else if (name == "weights_of") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model '", model,
+          "': option 'weights_of' is written by rknn_init "
+          "(RKNN_FLAG_SHARE_WEIGHT_MEM) behind all others: leave it out"));
     }
   }
   return options;
@@ -260,6 +255,8 @@ absl::StatusOr<ModelOptions> ReadOptions(
         absl::StrCat("options of model '", model, "' in its metadata have ",
                      metadata_bytes, " bytes, at most ", kMaxMetadata));
   }
+  RKNND_ASSIGN_OR_RETURN(const base::ModelOptionsText text,
+                         base::ToStatusOr(base::SplitModelOptions(yaml)));
   Yaml collected;
   // yaml-cpp throws; so does our own limit above.
   std::string source = "MODEL.yml";
@@ -273,10 +270,10 @@ absl::StatusOr<ModelOptions> ReadOptions(
           name == "custom_string" ? YAML::Node(value) : YAML::Load(value);
     }
     source = "MODEL.yml";
-    if (!yaml.empty()) {
+    if (!text.own.empty()) {
       Yaml below;
       int visits = 0;
-      Collect(YAML::Load(yaml), 0, visits, below);
+      Collect(YAML::Load(std::string(text.own)), 0, visits, below);
       collected.merge(below);
     }
     return Interpret(collected, model, source);

@@ -19,6 +19,9 @@ namespace rknnd::soft {
 // One shape for each input.
 using InputShapes = std::vector<Shape>;
 
+// Images that one run takes, far more than any board computes in a second.
+inline constexpr uint32_t kMaxBatch = 1024;
+
 struct ModelOptions {
   std::string custom_string;
   std::string target_platform;
@@ -31,8 +34,9 @@ struct ModelOptions {
   uint32_t rknn_batch_size = 1;
 };
 
-// `metadata` wins over `yaml`. An option that would change the answers and is
-// not built in is an error that names it, never silently dropped.
+// `metadata` wins over `yaml`, whose last line may say whose weights are shared
+// (base/posix/model_options.h). remove_weight is for the converter: what a file
+// lacks shows.
 absl::StatusOr<ModelOptions> ReadOptions(
     const std::map<std::string, std::string>& metadata, const std::string& yaml,
     const std::string& model);

@@ -45,6 +45,34 @@ TEST(OptionsTest, MeansThatChangeNothingAreAccepted) {
                   .ok());
 }
 
+TEST(OptionsTest, LineThatNamesTheOwnerOfItsWeightsIsNoYaml) {
+  const std::string owner(64, 'a');
+  for (const std::string own :
+       {"", "custom_string: c\n", "{custom_string: c}\n"}) {
+    auto options = ReadOptions({}, own + "weights_of: " + owner + "\n", "m");
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->custom_string, own.empty() ? "" : "c");
+  }
+}
+
+TEST(OptionsTest, WeightsOfByHandIsRefused) {
+  for (const auto& [metadata, yaml] :
+       {std::pair("weights_of: me", ""), std::pair("", "weights_of: me\n"),
+        std::pair("", "weights_of: 12\ncustom_string: c\n")}) {
+    std::map<std::string, std::string> in_file;
+    if (*metadata != '\0') in_file["rknn.weights_of"] = metadata;
+    const auto options = ReadOptions(in_file, yaml, "m");
+    EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(options.status().message()),
+                HasSubstr("'weights_of'"));
+  }
+}
+
+TEST(OptionsTest, RemovedWeightsAreNoOption) {
+  EXPECT_TRUE(ReadOptions({{"rknn.remove_weight", "true"}}, "", "m").ok());
+  EXPECT_TRUE(ReadOptions({}, "remove_weight: True\n", "m").ok());
+}
+
 Graph OneImage(int64_t channels) {
   Graph graph;
   graph.values.push_back({.name = "image",

@@ -2,6 +2,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -170,6 +171,17 @@ std::string OnnxTypeName(int32_t onnx_type) {
         static_cast<TensorProto::DataType>(onnx_type));
   }
   return absl::StrCat("number ", onnx_type);
+}
+
+bool LacksData(const TensorProto& tensor) {
+  if (!InnerType(tensor.data_type()).has_value() || tensor.has_segment() ||
+      tensor.data_location() == TensorProto::EXTERNAL ||
+      tensor.external_data_size() > 0) {
+    return false;
+  }
+  return tensor.raw_data().empty() && TypedCount(tensor) == 0 &&
+         std::find(tensor.dims().begin(), tensor.dims().end(), 0) ==
+             tensor.dims().end();
 }
 
 absl::StatusOr<std::shared_ptr<const Constant>> ImportTensor(

@@ -24,6 +24,10 @@ std::optional<DataType> InnerType(int32_t onnx_type);
 // "FLOAT16", or the number itself.
 std::string OnnxTypeName(int32_t onnx_type);
 
+// Whether only type and dims are left of it: nothing is stored where something
+// belongs.
+bool LacksData(const onnx::TensorProto& tensor);
+
 // `what` names the tensor in errors: "initializer 'conv1.weight'".
 absl::StatusOr<std::shared_ptr<const Constant>> ImportTensor(
     const onnx::TensorProto& tensor, const std::string& what);

@@ -58,11 +58,13 @@ struct Div {
     if constexpr (std::is_floating_point_v<T>) {
       return a / b;
     } else {
-      if (b == 0) return T{};
+      const T divisor = Once(b);
+      if (divisor == 0) return T{};
       if constexpr (std::is_signed_v<T>) {
-        if (b == -1) return Sub()(T{}, a);  // the one quotient that overflows
+        // The one quotient that overflows.
+        if (divisor == -1) return Sub()(T{}, a);
       }
-      return static_cast<T>(a / b);
+      return static_cast<T>(a / divisor);
     }
   }
 };
@@ -76,13 +78,14 @@ struct Mod {
       const T rest = std::fmod(a, b);
       return kLikeC || rest == 0 || (rest < 0) == (b < 0) ? rest : rest + b;
     } else {
-      if (b == 0) return T{};
+      const T divisor = Once(b);
+      if (divisor == 0) return T{};
       if constexpr (std::is_signed_v<T>) {
-        if (b == -1) return T{};
+        if (divisor == -1) return T{};
       }
-      const T rest = static_cast<T>(a % b);
-      if (kLikeC || rest == 0 || (rest < 0) == (b < 0)) return rest;
-      return static_cast<T>(rest + b);
+      const T rest = static_cast<T>(a % divisor);
+      if (kLikeC || rest == 0 || (rest < 0) == (divisor < 0)) return rest;
+      return static_cast<T>(rest + divisor);
     }
   }
 };

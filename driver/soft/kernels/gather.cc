@@ -20,10 +20,11 @@ absl::StatusOr<size_t> CheckGather(const NodeView& node) {
   return CheckAxis(node, node.Int("axis", 0), node.shape(0).size());
 }
 
-// Index `i` of `indices`, counted from the front; -1 when out of range.
+// Index `i` of `indices`, counted from the front; -1 when out of range. They
+// may change while the job runs.
 int64_t IndexAt(const std::byte* indices, bool wide, int64_t i, int64_t size) {
   int64_t index =
-      wide ? As<int64_t>(indices)[i] : int64_t{As<int32_t>(indices)[i]};
+      Once(wide ? As<int64_t>(indices)[i] : int64_t{As<int32_t>(indices)[i]});
   if (index < 0) index += size;
   return index >= 0 && index < size ? index : -1;
 }

@@ -56,6 +56,14 @@ T* As(std::byte* data) {
   return reinterpret_cast<T*>(data);
 }
 
+// A value out of memory that a client may change meanwhile: what was checked is
+// what is used, whatever the memory says by then.
+template <class T>
+T Once(T value) {
+  volatile T kept = value;
+  return kept;
+}
+
 // A part's share of `count` things in a row, cut between multiples of `unit`.
 struct Range {
   int64_t begin = 0, end = 0;

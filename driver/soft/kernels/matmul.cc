@@ -278,18 +278,19 @@ absl::Status DnnlProduct::Make(const KernelRequest& request) {
     }
   }
   if (weights != nullptr) {
-    std::vector<float> scaled;
-    const auto* from = weights->as<float>();
-    if (p.alpha != 1.0F) {
-      scaled.assign(from, from + weights->elements());
-      for (float& weight : scaled) weight *= p.alpha;
-      from = scaled.data();
-      finish_.DropAlpha();
-    }
+    if (p.alpha != 1.0F) finish_.DropAlpha();
     const dnnl::memory::desc packed = chosen.weights_desc();
+    // A compiled model brings what is stored here, and not what it is made of.
     RKNND_ASSIGN_OR_RETURN(
         weights_,
         request.weights.Store(packed.get_size(), [&](std::byte* room) {
+          std::vector<float> scaled;
+          const auto* from = weights->as<float>();
+          if (p.alpha != 1.0F) {
+            scaled.assign(from, from + weights->elements());
+            for (float& weight : scaled) weight *= p.alpha;
+            from = scaled.data();
+          }
           ReorderNow(b, from, packed, room);
         }));
   }

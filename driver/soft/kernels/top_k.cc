@@ -62,30 +62,36 @@ MadeKernel MakeTopK(const KernelRequest& request) {
   const int64_t size = shape[params.axis];
   const int64_t k = params.k;
   const bool largest = request.node.Int("largest", 1) != 0;
-  const size_t scratch = static_cast<size_t>(size) * sizeof(int64_t);
+  // Of a row: its order, and its values, which must not change under the sort.
+  const size_t scratch = static_cast<size_t>(size) *
+                         (sizeof(int64_t) + SizeOf(request.inputs[0].type));
   return VisitType(
       request.inputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
         return MakeKernel(
             [=](Inputs inputs, Outputs outputs, std::byte* room) {
               auto* order = As<int64_t>(room);
+              T* row = As<T>(room + static_cast<size_t>(size) * sizeof *order);
               T* values = As<T>(outputs[0]);
               auto* indices =
                   outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
               for (int64_t r = 0; r < outer * inner; ++r) {
                 const int64_t o = r / inner, i = r % inner;
                 const T* in = As<T>(inputs[0]) + o * size * inner + i;
-                for (int64_t n = 0; n < size; ++n) order[n] = n;
-                std::partial_sort(
-                    order, order + k, order + size, [&](int64_t a, int64_t b) {
-                      const T x = in[a * inner], y = in[b * inner];
-                      if (Before(x, y, largest)) return true;
-                      if (Before(y, x, largest)) return false;
-                      return a < b;
-                    });
+                for (int64_t n = 0; n < size; ++n) {
+                  order[n] = n;
+                  row[n] = in[n * inner];
+                }
+                std::partial_sort(order, order + k, order + size,
+                                  [&](int64_t a, int64_t b) {
+                                    const T x = row[a], y = row[b];
+                                    if (Before(x, y, largest)) return true;
+                                    if (Before(y, x, largest)) return false;
+                                    return a < b;
+                                  });
                 for (int64_t n = 0; n < k; ++n) {
                   const int64_t to = (o * k + n) * inner + i;
-                  values[to] = in[order[n] * inner];
+                  values[to] = row[order[n]];
                   if (indices != nullptr) indices[to] = order[n];
                 }
               }

@@ -1,5 +1,6 @@
 #include "driver/soft/plan/io_port.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -101,6 +102,10 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
   port.direction_ = direction;
   port.type_ = type;
   port.shape_ = shape;
+  if (type == DataType::kInt8 && !conversion.quantization.has_value()) {
+    // Bytes that are numbers as they are: the vendor's runtime knows no others.
+    conversion.quantization = Quantization{};
+  }
   const bool quantized = conversion.quantization.has_value();
   if (quantized && direction == Direction::kInput) {
     conversion.table = TableOf(conversion, type);
@@ -141,6 +146,7 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
 // into blocks. What is neither is filled up at its end.
 void IoPort::MakeNative(const NativeForm& form) {
   native_ = attr_;
+  alignment_ = form.alignment;
   const auto up = [](uint64_t value, uint64_t to) {
     return (value + to - 1) / to * to;
   };
@@ -192,6 +198,30 @@ absl::Status IoPort::Refuse(const std::string& what) const {
                    attr_.name, "': ", what));
 }
 
+// The vendor's tables 5-3 (inputs), 5-4 and 5-6 (outputs), by the type that a
+// query names.
+std::span<const TensorType> IoPort::Takes() const {
+  static constexpr TensorType kHalfInput[] = {
+      TensorType::kFloat32, TensorType::kFloat16, TensorType::kUint8};
+  static constexpr TensorType kHalfOutput[] = {TensorType::kFloat32,
+                                               TensorType::kFloat16};
+  static constexpr TensorType kByteInput[] = {
+      TensorType::kInt8, TensorType::kUint8, TensorType::kFloat32};
+  static constexpr TensorType kByteOutput[] = {
+      TensorType::kInt8, TensorType::kFloat32, TensorType::kFloat16};
+  const bool input = direction_ == Direction::kInput;
+  switch (attr_.type) {
+    case TensorType::kFloat16:
+      if (input) return kHalfInput;
+      return kHalfOutput;
+    case TensorType::kInt8:
+      if (input) return kByteInput;
+      return kByteOutput;
+    default:
+      return {&attr_.type, 1};
+  }
+}
+
 absl::Status IoPort::CheckType(const TensorFormat& format) const {
   if (format.pass_through) {
     if (format.type == native_.type) return absl::OkStatus();
@@ -201,59 +231,100 @@ absl::Status IoPort::CheckType(const TensorFormat& format) const {
                      " already, but type ", static_cast<uint32_t>(format.type),
                      " (", driver::TensorTypeName(format.type), ") is given"));
   }
-  bool fits = format.type == attr_.type;
-  if (conversion_.quantization.has_value()) {
-    const bool reads = direction_ == Direction::kInput;
-    fits = fits || format.type == TensorType::kFloat32 ||
-           format.type == TensorType::kFloat16 ||
-           (reads && format.type == TensorType::kUint8);
-    if (fits) return absl::OkStatus();
-    return Refuse(absl::StrCat(
-        "type ", static_cast<uint32_t>(format.type), " (",
-        driver::TensorTypeName(format.type), ") cannot be bound here: use ",
-        reads ? "INT8, UINT8, FP32, FP16" : "INT8, FP32, FP16"));
+  const std::span<const TensorType> takes = Takes();
+  if (std::find(takes.begin(), takes.end(), format.type) != takes.end()) {
+    return absl::OkStatus();
   }
-  if (type_ == DataType::kFloat32) {
-    fits = fits || format.type == TensorType::kFloat32;
-    if (direction_ == Direction::kInput) {
-      fits = fits || format.type == TensorType::kInt8 ||
-             format.type == TensorType::kUint8 ||
-             format.type == TensorType::kInt16;
-    }
-  } else if (direction_ == Direction::kOutput) {
-    fits = fits || format.type == TensorType::kFloat32;
-  }
-  if (fits) return absl::OkStatus();
-  std::string taken = driver::TensorTypeName(attr_.type);
-  if (type_ == DataType::kFloat32) {
-    taken = direction_ == Direction::kInput ? "FP32, FP16, INT8, UINT8, INT16"
-                                            : "FP32, FP16";
-  } else if (direction_ == Direction::kOutput) {
-    taken += ", FP32";
+  std::string names;
+  for (const TensorType type : takes) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ",
+                    driver::TensorTypeName(type));
   }
   return Refuse(absl::StrCat("type ", static_cast<uint32_t>(format.type), " (",
                              driver::TensorTypeName(format.type),
-                             ") cannot be bound here: use ", taken));
+                             ") cannot be bound here: use ", names));
+}
+
+absl::Status IoPort::CheckLayout(const TensorFormat& format) const {
+  const auto number = static_cast<uint32_t>(format.layout);
+  if (number >= driver::kTensorLayoutCount) {
+    return Refuse(absl::StrCat("layout ", number, " does not exist"));
+  }
+  const char* const name = driver::TensorLayoutName(format.layout);
+  if (shape_.size() != 4) {
+    if (format.layout == TensorLayout::kUndefined) return absl::OkStatus();
+    return Refuse(absl::StrCat("layout ", number, " (", name,
+                               ") is for 4-D tensors: use UNDEFINED"));
+  }
+  if (format.layout == TensorLayout::kUndefined) {
+    return Refuse(
+        "layout 3 (UNDEFINED) is for tensors that are not 4-D: use NHWC or "
+        "NCHW");
+  }
+  if (format.pass_through && format.layout != native_.layout) {
+    return Refuse(absl::StrCat("pass_through means the bytes are ",
+                               driver::TensorLayoutName(native_.layout),
+                               " already, but layout ", number, " (", name,
+                               ") is given"));
+  }
+  if (format.layout == TensorLayout::kNc1hwc2 &&
+      native_.layout != TensorLayout::kNc1hwc2) {
+    return Refuse(absl::StrCat("layout 2 (NC1HWC2) is not its native one, ",
+                               "which is ",
+                               driver::TensorLayoutName(native_.layout)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IoPort::CheckStrides(const TensorFormat& format) const {
+  const auto height = static_cast<uint64_t>(shape_[2]);
+  const auto width = static_cast<uint64_t>(shape_[3]);
+  const uint64_t w_stride = format.w_stride == 0 ? width : format.w_stride;
+  const uint64_t h_stride = format.h_stride == 0 ? height : format.h_stride;
+  if (w_stride < width) {
+    return Refuse(
+        absl::StrCat("w_stride ", w_stride, " is less than the width ", width));
+  }
+  if (h_stride < height) {
+    return Refuse(absl::StrCat("h_stride ", h_stride,
+                               " is less than the height ", height));
+  }
+  if (direction_ == Direction::kOutput) {
+    if (w_stride == width && h_stride == height) return absl::OkStatus();
+    return Refuse(absl::StrCat("w_stride ", format.w_stride, ", h_stride ",
+                               format.h_stride,
+                               ": an output has no gaps between its rows, "
+                               "leave both 0"));
+  }
+  const bool aligned = w_stride % alignment_ == 0;
+  if (!format.pass_through) {
+    if (aligned || w_stride == width) return absl::OkStatus();
+    return Refuse(absl::StrCat("w_stride ", w_stride, " is neither the width ",
+                               width, " nor a multiple of ", alignment_,
+                               " pixels"));
+  }
+  if (native_.w_stride == 0) {
+    if (w_stride == width) return absl::OkStatus();
+    return Refuse(absl::StrCat(
+        "w_stride ", w_stride, ": pass_through means rows of ", width,
+        " pixels without gaps, as RKNN_QUERY_NATIVE_INPUT_ATTR says"));
+  }
+  // 0: as the NPU has its rows.
+  if (aligned || format.w_stride == 0) return absl::OkStatus();
+  return Refuse(absl::StrCat("w_stride ", w_stride,
+                             ": pass_through means rows of a multiple of ",
+                             alignment_, " pixels: use ", native_.w_stride,
+                             ", the w_stride of RKNN_QUERY_NATIVE_INPUT_ATTR"));
 }
 
 absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
   if (absl::Status status = CheckType(format); !status.ok()) return status;
-  if (format.pass_through && format.layout != native_.layout) {
-    return Refuse(absl::StrCat(
-        "pass_through means the bytes are ",
-        driver::TensorLayoutName(native_.layout), " already, but layout ",
-        static_cast<uint32_t>(format.layout), " (",
-        driver::TensorLayoutName(format.layout), ") is given"));
-  }
+  if (absl::Status status = CheckLayout(format); !status.ok()) return status;
   ClientLayout layout;
   layout.type = format.type;
   layout.as_is = format.pass_through;
   auto size = static_cast<uint64_t>(driver::ElementSize(format.type));
   if (shape_.size() != 4) {
-    // Programs say NHWC or NCHW out of habit; the order is the model's.
-    if (format.layout == TensorLayout::kNc1hwc2) {
-      return Refuse("layout 2 (NC1HWC2) is for 4-D tensors");
-    }
     if (format.w_stride != 0 || format.h_stride != 0) {
       return Refuse(absl::StrCat("w_stride ", format.w_stride, ", h_stride ",
                                  format.h_stride,
@@ -265,52 +336,31 @@ absl::StatusOr<ClientLayout> IoPort::Resolve(const TensorFormat& format) const {
     layout.slice_step = layout.slice_bytes = layout.bytes / slices_;
     return layout;
   }
+  if (absl::Status status = CheckStrides(format); !status.ok()) return status;
   layout.batch = shape_[0];
   layout.channels = shape_[1];
   layout.height = shape_[2];
   layout.width = shape_[3];
   int64_t groups = 1;
-  switch (format.layout) {
-    case TensorLayout::kNhwc:
-      layout.group = layout.channels;
-      break;
-    case TensorLayout::kNchw:
-      layout.group = 1;
-      groups = layout.channels;
-      break;
-    case TensorLayout::kNc1hwc2:
-      if (native_.layout != TensorLayout::kNc1hwc2 ||
-          format.type != native_.type) {
-        return Refuse(
-            native_.layout != TensorLayout::kNc1hwc2
-                ? absl::StrCat(
-                      "layout 2 (NC1HWC2) is not its native one, which "
-                      "is ",
-                      driver::TensorLayoutName(native_.layout))
-                : absl::StrCat("layout 2 (NC1HWC2) needs type ",
-                               driver::TensorTypeName(native_.type)));
-      }
-      layout.group = block_;
-      groups = (layout.channels + block_ - 1) / block_;
-      break;
-    case TensorLayout::kUndefined:
-      return Refuse(
-          "layout 3 (UNDEFINED) is for tensors that are not 4-D: use NHWC or "
-          "NCHW");
-    default:
-      return Refuse(absl::StrCat(
-          "layout ", static_cast<uint32_t>(format.layout), " does not exist"));
+  if (format.layout == TensorLayout::kNchw) {
+    layout.group = 1;
+    groups = layout.channels;
+  } else if (format.layout == TensorLayout::kNc1hwc2 &&
+             (direction_ == Direction::kOutput || format.pass_through)) {
+    layout.group = block_;
+    groups = (layout.channels + block_ - 1) / block_;
+  } else {
+    // Also an input that a query calls NC1HWC2 and that is not passed through:
+    // the vendor's runtime takes pixels then, and makes the blocks itself.
+    layout.group = layout.channels;
   }
-  int64_t w_stride = format.w_stride == 0 ? layout.width : format.w_stride;
-  int64_t h_stride = format.h_stride == 0 ? layout.height : format.h_stride;
-  if (w_stride < layout.width) {
-    return Refuse(absl::StrCat("w_stride ", w_stride,
-                               " is less than the width ", layout.width));
+  int64_t w_stride = format.w_stride;
+  if (w_stride == 0) {
+    w_stride = format.pass_through && native_.w_stride != 0 ? native_.w_stride
+                                                            : layout.width;
   }
-  if (h_stride < layout.height) {
-    return Refuse(absl::StrCat("h_stride ", h_stride,
-                               " is less than the height ", layout.height));
-  }
+  const int64_t h_stride =
+      format.h_stride == 0 ? layout.height : format.h_stride;
   layout.pitch = layout.group;
   layout.row = w_stride * layout.pitch;
   // 2^32 rows of 2^32 pixels are no memory's.

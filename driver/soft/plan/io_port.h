@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,7 +96,13 @@ class IoPort {
 
  private:
   void MakeNative(const NativeForm& form);
+  // Element types that memory may have.
+  [[nodiscard]] std::span<const driver::TensorType> Takes() const;
   [[nodiscard]] absl::Status CheckType(
+      const driver::TensorFormat& format) const;
+  [[nodiscard]] absl::Status CheckLayout(
+      const driver::TensorFormat& format) const;
+  [[nodiscard]] absl::Status CheckStrides(
       const driver::TensorFormat& format) const;
   [[nodiscard]] absl::Status Refuse(const std::string& what) const;
 
@@ -104,7 +111,8 @@ class IoPort {
   DataType type_ = DataType::kFloat32;
   Shape shape_;
   uint32_t slices_ = 1;
-  uint32_t block_ = 0;  // C2 of its type; 0: none
+  uint32_t block_ = 0;      // C2 of its type; 0: none
+  uint32_t alignment_ = 1;  // of rows with gaps, in pixels
   PortConversion conversion_;
 };
 

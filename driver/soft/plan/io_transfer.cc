@@ -9,18 +9,8 @@
 #include "driver/soft/plan/transfer_walk.h"
 
 namespace rknnd::soft {
-namespace {
 
 using driver::TensorType;
-
-template <class T>
-void Widen(const std::byte* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    to[i] = static_cast<float>(Load<T>(from, i));
-  }
-}
-
-}  // namespace
 
 void ToFloat(TensorType type, const std::byte* from, int64_t count, float* to) {
   auto n = static_cast<size_t>(count);
@@ -35,12 +25,11 @@ void ToFloat(TensorType type, const std::byte* from, int64_t count, float* to) {
       base::HalfToFloat(std::span(reinterpret_cast<const base::Half*>(from), n),
                         std::span(to, n));
       return;
-    case TensorType::kInt8:
-      return Widen<int8_t>(from, count, to);
     case TensorType::kUint8:
-      return Widen<uint8_t>(from, count, to);
-    case TensorType::kInt16:
-      return Widen<int16_t>(from, count, to);
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = static_cast<float>(Load<uint8_t>(from, i));
+      }
+      return;
     default:
       std::memcpy(to, from, n * sizeof(float));
   }
@@ -216,7 +205,7 @@ void WriteFloats(const ClientLayout& layout, std::byte* client,
   });
 }
 
-// Integers keep their type, except that an application may ask for floats.
+// Integers keep their type.
 template <class T>
 void ReadIntegers(const ClientLayout& layout, const std::byte* client,
                   const TensorSpec& spec, T* tensor) {
@@ -234,23 +223,18 @@ void ReadIntegers(const ClientLayout& layout, const std::byte* client,
 
 template <class T>
 void WriteIntegers(const ClientLayout& layout, std::byte* client,
-                   const TensorSpec& spec, const T* tensor, bool as_float) {
+                   const TensorSpec& spec, const T* tensor) {
   const Inside inside(spec, layout);
   ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
                          int64_t first, int64_t count, int64_t at) {
     for (int64_t c = 0; c < there; ++c) {
       const T* from = tensor + inside.At(n, channel + c, first);
       for (int64_t p = 0; p < count; ++p) {
-        int64_t i = at + p * layout.pitch + c;
-        if (as_float) {
-          Store(client, i, static_cast<float>(from[p]));
-        } else {
-          Store(client, i, from[p]);
-        }
+        Store(client, at + p * layout.pitch + c, from[p]);
       }
     }
-    // Channels that fill up the last block; floats have none here.
-    for (int64_t c = there; c < layout.pitch && !as_float; ++c) {
+    // Channels that fill up the last block.
+    for (int64_t c = there; c < layout.pitch; ++c) {
       for (int64_t p = 0; p < count; ++p) {
         Store(client, at + p * layout.pitch + c, T{});
       }
@@ -324,8 +308,7 @@ void WriteOutput(const ClientLayout& layout, std::byte* client,
     return;
   }
   WithIntegerType(inside.type, [&]<class T>(T) {
-    WriteIntegers(layout, client, inside, reinterpret_cast<const T*>(tensor),
-                  layout.type == TensorType::kFloat32);
+    WriteIntegers(layout, client, inside, reinterpret_cast<const T*>(tensor));
   });
 }
 

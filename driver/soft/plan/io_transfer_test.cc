@@ -49,12 +49,8 @@ void Put(TensorType type, std::byte* memory, int64_t i, float value) {
   switch (type) {
     case TensorType::kFloat16:
       return store(base::FloatToHalf(value));
-    case TensorType::kInt8:
-      return store(static_cast<int8_t>(value));
     case TensorType::kUint8:
       return store(static_cast<uint8_t>(value));
-    case TensorType::kInt16:
-      return store(static_cast<int16_t>(value));
     default:
       return store(value);
   }
@@ -93,19 +89,18 @@ std::vector<Case> Cases(Direction direction) {
            {TensorLayout::kNhwc, TensorLayout::kNchw, TensorLayout::kNc1hwc2}) {
         std::vector<TensorType> types = {TensorType::kFloat32,
                                          TensorType::kFloat16};
-        if (direction == Direction::kInput) {
-          types.insert(types.end(), {TensorType::kInt8, TensorType::kUint8,
-                                     TensorType::kInt16});
-        }
+        const bool input = direction == Direction::kInput;
+        if (input) types.push_back(TensorType::kUint8);
         for (TensorType type : types) {
-          for (uint32_t extra : {0U, 3U}) {
-            TensorFormat format{.type = type, .layout = layout};
-            if (extra != 0) {
-              format.w_stride = static_cast<uint32_t>(shape[3]) + extra;
-              format.h_stride = static_cast<uint32_t>(shape[2]) + extra;
-            }
-            cases.push_back({shape, block, format});
-          }
+          const TensorFormat format{.type = type, .layout = layout};
+          cases.push_back({shape, block, format});
+          if (!input) continue;
+          cases.push_back({shape, block, format});
+          cases.back().format.w_stride =
+              static_cast<uint32_t>(shape[3]) / 16 * 16 + 32;
+          cases.back().format.h_stride = static_cast<uint32_t>(shape[2]) + 3;
+          cases.push_back({shape, block, format});
+          cases.back().format.pass_through = true;
         }
       }
     }
@@ -119,7 +114,7 @@ TEST(IoTransferTest, EveryInputFormatIsReadRight) {
     IoPort port =
         *IoPort::Make(Direction::kInput, "x", DataType::kFloat32, c.shape, 8);
     auto layout = port.Resolve(c.format);
-    if (!layout.ok()) continue;  // NC1HWC2 where it is not native
+    if (!layout.ok()) continue;  // what only the native form may be
     ++tried;
     TensorSpec spec{DataType::kFloat32, c.shape, {c.block}};
     // One byte off every alignment, as a client's offset may be.
@@ -144,7 +139,7 @@ TEST(IoTransferTest, EveryInputFormatIsReadRight) {
         << driver::TensorTypeName(c.format.type) << " "
         << driver::TensorLayoutName(c.format.layout);
   }
-  EXPECT_GT(tried, 300);
+  EXPECT_GT(tried, 150);
 }
 
 TEST(IoTransferTest, EveryOutputFormatIsWrittenRightAndNothingElse) {
@@ -177,15 +172,6 @@ TEST(IoTransferTest, EveryOutputFormatIsWrittenRightAndNothingElse) {
                         << driver::TensorTypeName(c.format.type) << " "
                         << driver::TensorLayoutName(c.format.layout);
     EXPECT_EQ(client[0], std::byte{0x55});
-    if (c.format.w_stride != 0 && c.format.layout != TensorLayout::kNc1hwc2) {
-      // The gap behind the first row is the client's own.
-      auto gap = static_cast<size_t>(c.shape[3] * layout->pitch) *
-                     driver::ElementSize(c.format.type) +
-                 1;
-      if (gap < client.size()) {
-        EXPECT_EQ(client[gap], std::byte{0x55});
-      }
-    }
   }
   EXPECT_GT(tried, 100);
 }

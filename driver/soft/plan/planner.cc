@@ -12,6 +12,7 @@
 #include "driver/soft/plan/npu_view.h"
 #include "driver/soft/plan/parts.h"
 #include "driver/soft/plan/placement.h"
+#include "driver/soft/plan/program.h"
 #include "driver/soft/plan/program_ports.h"
 #include "driver/soft/plan/reorder.h"
 #include "driver/soft/plan/sram_plan.h"
@@ -19,6 +20,24 @@
 
 namespace rknnd::soft {
 namespace {
+
+// Made from the graph, here and now.
+class NewParts final : public PlanParts {
+ public:
+  explicit NewParts(ModelWeights& weights) : weights_(weights) {}
+
+  absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(
+      const Operator& op, const KernelRequest& request) override {
+    return op.make(request);
+  }
+  absl::StatusOr<const std::byte*> Keep(const Constant& constant,
+                                        Placement placement) override {
+    return weights_.Keep(constant, placement);
+  }
+
+ private:
+  ModelWeights& weights_;
+};
 
 // One value in one placement.
 struct Tensor {
@@ -58,11 +77,12 @@ bool IsPlaced(const GraphPort& port, DataType type) {
 class Planner {
  public:
   Planner(const Graph& graph, const OperatorTable& operators,
-          const PlanOptions& options, ModelWeights& weights)
+          const PlanOptions& options, ModelWeights& weights, PlanParts& parts)
       : graph_(graph),
         operators_(operators),
         options_(options),
         weights_(weights),
+        parts_(parts),
         home_(graph.values.size()),
         scales_(TensorScales(graph)) {}
 
@@ -144,7 +164,7 @@ class Planner {
                    NpuTypeName(value.type), /*on_cpu=*/true);
       RKNND_ASSIGN_OR_RETURN(Tensor * tensor, Make(port.value, placement));
       program().input_tensors.push_back(tensor->spec);
-      NeedScratch(TransferScratch(*value.shape));
+      NeedScratch(InputScratch(*value.shape));
       AddStep(step, {}, {tensor});
       Show(0, port.value, port.name, tensor->spec);
     }
@@ -237,8 +257,8 @@ class Planner {
     NodeView view(graph_, node);
     RKNND_ASSIGN_OR_RETURN(
         std::unique_ptr<Kernel> kernel,
-        op.make(KernelRequest{view, input_specs, output_specs, weights_,
-                              options_.cores}));
+        parts_.MakeKernel(op, KernelRequest{view, input_specs, output_specs,
+                                            weights_, options_.cores}));
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] == kNoValue ||
           graph_.value(inputs[i]).constant == nullptr ||
@@ -339,7 +359,7 @@ class Planner {
       Tensor tensor;
       tensor.spec = {from.type, *from.shape, placement};
       RKNND_ASSIGN_OR_RETURN(tensor.constant,
-                             weights_.Keep(*from.constant, placement));
+                             parts_.Keep(*from.constant, placement));
       return &(tensors_[{value, placement.block}] = std::move(tensor));
     }
     Placement home = home_[static_cast<size_t>(value)];
@@ -476,7 +496,9 @@ class Planner {
     }
     driver::ProgramInfo& info = program().info;
     info.internal_size = arena.memory.size;
-    info.sram = PlanSram(arena.places, options_.sram_bytes, options_.programs);
+    RKNND_ASSIGN_OR_RETURN(info.sram,
+                           parts_.ChooseSram(arena.places, options_.sram_bytes,
+                                             options_.programs));
     info.tensors = std::move(arena.places);
     return absl::OkStatus();
   }
@@ -485,6 +507,7 @@ class Planner {
   const OperatorTable& operators_;
   const PlanOptions& options_;
   ModelWeights& weights_;
+  PlanParts& parts_;
   Plan plan_;
   // A map: its elements stay where they are.
   std::map<std::pair<ValueId, int>, Tensor> tensors_;
@@ -499,7 +522,15 @@ absl::StatusOr<Plan> MakePlan(const Graph& graph,
                               const OperatorTable& operators,
                               const PlanOptions& options,
                               ModelWeights& weights) {
-  return Planner(graph, operators, options, weights).Run();
+  NewParts parts(weights);
+  return MakePlan(graph, operators, options, weights, parts);
+}
+
+absl::StatusOr<Plan> MakePlan(const Graph& graph,
+                              const OperatorTable& operators,
+                              const PlanOptions& options, ModelWeights& weights,
+                              PlanParts& parts) {
+  return Planner(graph, operators, options, weights, parts).Run();
 }
 
 }  // namespace rknnd::soft

@@ -14,6 +14,7 @@
 #include "driver/soft/graph/graph.h"
 #include "driver/soft/kernels/operator.h"
 #include "driver/soft/plan/arena_layout.h"
+#include "driver/soft/plan/plan_parts.h"
 #include "driver/soft/plan/program.h"
 #include "driver/soft/plan/weights.h"
 #include "driver/soft/timing/program_costs.h"
@@ -52,6 +53,12 @@ absl::StatusOr<Plan> MakePlan(const Graph& graph,
                               const OperatorTable& operators,
                               const PlanOptions& options,
                               ModelWeights& weights);
+// The same with kernels and constants from somewhere else; `weights` is what
+// requests for kernels name.
+absl::StatusOr<Plan> MakePlan(const Graph& graph,
+                              const OperatorTable& operators,
+                              const PlanOptions& options, ModelWeights& weights,
+                              PlanParts& parts);
 
 }  // namespace rknnd::soft
 

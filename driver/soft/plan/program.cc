@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "driver/memory/cache_sync.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
+#include "driver/soft/plan/frame_transfer.h"
 #include "driver/soft/plan/io_transfer.h"
 
 namespace rknnd::soft {
@@ -25,15 +25,34 @@ absl::Status TooSmall(const std::string& name, uint64_t there,
                                                  needed, " needed"));
 }
 
+// What ReadInput needs, then the frame's.
+size_t FrameScratchStart(const Shape& shape) {
+  return (TransferScratch(shape) + 63) / 64 * 64;
+}
+
 }  // namespace
+
+size_t InputScratch(const Shape& shape) {
+  const size_t frame = FrameScratch(shape);
+  return frame == 0 ? TransferScratch(shape) : FrameScratchStart(shape) + frame;
+}
 
 absl::Status Program::RunSlices(uint32_t first, uint32_t count,
                                 const RunMemory& memory,
                                 std::span<int64_t> layer_times,
                                 const base::Clock& clock) const {
   std::fill(layer_times.begin(), layer_times.end(), 0);
+  std::atomic<bool> torn{false};
+  RunMemory own = memory;
+  own.torn = &torn;
+  const driver::FaultPatch patch(ArenaOf(own), &torn);
   for (uint32_t slice = first; slice < first + count; ++slice) {
-    absl::Status status = RunSteps(slice, memory, layer_times, clock);
+    absl::Status status = RunSteps(slice, own, layer_times, clock);
+    if (torn.load(std::memory_order_relaxed)) {
+      return absl::DataLossError(
+          "the internal memory went away during the job: its file was "
+          "truncated or punched");
+    }
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -67,6 +86,7 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
   const IoPort& port = (reads ? inputs : outputs)[step.port];
   const driver::TensorBinding& binding =
       (reads ? memory.inputs : memory.outputs)[step.port];
+  if (binding.frame != nullptr) return ReadFrame(step, *binding.frame, memory);
   absl::StatusOr<ClientLayout> layout = port.Resolve(binding.format);
   if (!layout.ok()) return layout.status();
   const auto& client = static_cast<const AttachedMemory&>(*binding.memory);
@@ -81,12 +101,6 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
   }
   range = range.subspan(static_cast<size_t>(slice * layout->slice_step),
                         static_cast<size_t>(layout->slice_bytes));
-  const auto access =
-      reads ? driver::CpuAccess::kRead : driver::CpuAccess::kWrite;
-  if (client.dma_buf() >= 0) {
-    absl::Status status = driver::BeginCpuAccess(client.dma_buf(), access);
-    if (!status.ok()) return status;
-  }
   const TensorSpec& spec = (reads ? input_tensors : output_tensors)[step.port];
   const Operand& tensor = operands[step.first_operand];
   const bool there = driver::Guarded(range, [&] {
@@ -101,12 +115,42 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
                   memory.scratch, port.conversion());
     }
   });
-  if (client.dma_buf() >= 0) {
-    absl::Status status = driver::EndCpuAccess(client.dma_buf(), access);
-    if (!status.ok()) return status;
-  }
   return there ? absl::OkStatus()
                : Gone(reads ? "input" : "output", port.attr().name);
+}
+
+absl::Status Program::ReadFrame(const Step& step, const driver::Frame& frame,
+                                const RunMemory& memory) const {
+  const IoPort& port = inputs[step.port];
+  const absl::StatusOr<driver::FrameSizes> sizes =
+      CheckFrame(port, frame.format);
+  if (!sizes.ok()) return sizes.status();
+  FramePlanes planes;
+  for (size_t p = 0; p < planes.size(); ++p) {
+    if ((*sizes)[p] == 0) continue;
+    planes[p] = static_cast<const AttachedMemory*>(frame.planes[p].memory)
+                    ->From(frame.planes[p].offset);
+    if (planes[p].size() < (*sizes)[p]) {
+      return TooSmall(port.attr().name, planes[p].size(), (*sizes)[p]);
+    }
+  }
+  size_t gone = 0;
+  const auto picture =
+      ConvertFrame(frame.format, planes, port.shape(),
+                   memory.scratch + FrameScratchStart(port.shape()), &gone);
+  if (!picture.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "plane ", gone, " of the frame for input '", port.attr().name,
+        "' went away during the job: its file was truncated or punched"));
+  }
+  const absl::StatusOr<ClientLayout> layout =
+      port.Resolve({.type = driver::TensorType::kUint8,
+                    .layout = driver::TensorLayout::kNhwc});
+  if (!layout.ok()) return layout.status();
+  ReadInput(*layout, picture->data(), input_tensors[step.port],
+            memory.arena + operands[step.first_operand].offset, memory.scratch,
+            port.conversion());
+  return absl::OkStatus();
 }
 
 absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {
@@ -133,6 +177,7 @@ absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {
   if (parts <= 1) return step.kernel->Run(from, to, scratch);
   // The other cores' scratch has no tables: they read these.
   return memory.gang->Share(parts, [&](Part part, std::byte* own) {
+    const driver::FaultPatch patch(ArenaOf(memory), memory.torn);
     return step.kernel->RunPart(part, from, to,
                                 part.index == 0 ? scratch : own);
   });

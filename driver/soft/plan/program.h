@@ -5,6 +5,7 @@
 #ifndef DRIVER_SOFT_PLAN_PROGRAM_H_
 #define DRIVER_SOFT_PLAN_PROGRAM_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +42,11 @@ struct Step {
   uint32_t first_operand = 0, inputs = 0, outputs = 0;
 };
 
+// Scratch for the transfer of an input of this shape, frames included, of which
+// there may be one in place of any image. Pages of it that are not used cost
+// nothing.
+size_t InputScratch(const Shape& shape);
+
 // What one run works with.
 struct RunMemory {
   std::byte* arena = nullptr;    // ProgramInfo::internal_size bytes
@@ -48,6 +54,8 @@ struct RunMemory {
   std::span<const driver::TensorBinding> inputs, outputs;  // AttachedMemory
   Gang* gang = nullptr;  // cores that share the layers that can be shared
   driver::LayerSink* sink = nullptr;  // of runs that are dumped
+  // Of RunSlices: a page of the arena went away.
+  std::atomic<bool>* torn = nullptr;
 };
 
 struct Program {
@@ -66,8 +74,9 @@ struct Program {
   uint64_t scratch_size = 0;
 
   // Thread: worker. Allocates nothing unless it fails. DATA_LOSS naming the
-  // binding when a client's memory goes away under it. `layer_times` is empty
-  // or has a place for each layer.
+  // binding, or the arena, when a client's memory goes away under it.
+  // Nothing in the arena is trusted: a client may change it meanwhile.
+  // `layer_times` is empty or has a place for each layer.
   absl::Status Run(const RunMemory& memory, std::span<int64_t> layer_times,
                    const base::Clock& clock) const {
     return RunSlices(0, info.batch, memory, layer_times, clock);
@@ -81,11 +90,16 @@ struct Program {
                          const base::Clock& clock) const;
 
  private:
+  [[nodiscard]] std::span<std::byte> ArenaOf(const RunMemory& memory) const {
+    return {memory.arena, static_cast<size_t>(info.internal_size)};
+  }
   absl::Status RunSteps(uint32_t slice, const RunMemory& memory,
                         std::span<int64_t> layer_times,
                         const base::Clock& clock) const;
   absl::Status Transfer(const Step& step, uint32_t slice,
                         const RunMemory& memory) const;
+  absl::Status ReadFrame(const Step& step, const driver::Frame& frame,
+                         const RunMemory& memory) const;
   absl::Status Compute(const Step& step, const RunMemory& memory) const;
   // Tells memory.sink what the step has left.
   absl::Status Show(const Step& step, const RunMemory& memory) const;

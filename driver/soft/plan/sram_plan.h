@@ -18,8 +18,13 @@ namespace rknnd::soft {
 // `bytes`: what there is, in whole pages of driver::kSramPage. Tensors of one
 // storage stay together. A tensor may reach over the end of SRAM, where DDR
 // follows it in the NPU's addresses: its first bytes are saved then.
+// Of so many programs each takes its share of the time.
 driver::SramPlan PlanSram(std::span<const driver::TensorPlace> tensors,
                           uint64_t bytes, uint32_t programs = 1);
+
+// The same, better: takes milliseconds where the above takes a tenth of one.
+driver::SramPlan SearchSram(std::span<const driver::TensorPlace> tensors,
+                            uint64_t bytes);
 
 }  // namespace rknnd::soft
 

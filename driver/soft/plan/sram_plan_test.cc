@@ -1,5 +1,6 @@
 #include "driver/soft/plan/sram_plan.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -112,7 +113,100 @@ TEST(SramPlanTest, RandomProgramsNeverShareABytePerStep) {
       tensors.push_back(
           Place(t, random(100000), t, t + random(4), 1 + random(3)));
     }
-    ExpectSound(tensors, PlanSram(tensors, random(60) * driver::kSramPage));
+    const uint64_t bytes = random(60) * driver::kSramPage;
+    const SramPlan plan = PlanSram(tensors, bytes);
+    const SramPlan better = SearchSram(tensors, bytes);
+    ExpectSound(tensors, plan);
+    ExpectSound(tensors, better);
+    EXPECT_GE(better.saved, plan.saved);
+  }
+}
+
+// All ways to place tensors that are whole pages, each at a page or not at all.
+class AllPlans {
+ public:
+  AllPlans(const std::vector<TensorPlace>& tensors, uint64_t pages)
+      : tensors_(tensors), pages_(pages), at_(tensors.size(), pages) {}
+
+  uint64_t MostSaved() {
+    Try(0, 0);
+    return most_;
+  }
+
+ private:
+  [[nodiscard]] uint64_t SizeOf(size_t t) const {
+    return tensors_[t].size / driver::kSramPage;
+  }
+  [[nodiscard]] bool IsFree(size_t t) const {
+    for (size_t other = 0; other < t; ++other) {
+      const bool meet = tensors_[t].first <= tensors_[other].last &&
+                        tensors_[other].first <= tensors_[t].last;
+      if (meet && at_[other] < pages_ && at_[t] < at_[other] + SizeOf(other) &&
+          at_[other] < at_[t] + SizeOf(t)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  void Try(size_t t, uint64_t saved) {
+    most_ = std::max(most_, saved);
+    if (t == tensors_.size()) return;
+    at_[t] = pages_;  // in DRAM
+    Try(t + 1, saved);
+    for (uint64_t page = 0; page < pages_; ++page) {
+      at_[t] = page;
+      if (!IsFree(t)) continue;
+      const uint64_t hit = std::min(SizeOf(t), pages_ - page);
+      Try(t + 1, saved + tensors_[t].traffic() * hit / SizeOf(t));
+    }
+    at_[t] = pages_;
+  }
+
+  const std::vector<TensorPlace>& tensors_;
+  const uint64_t pages_;
+  std::vector<uint64_t> at_;
+  uint64_t most_ = 0;
+};
+
+TEST(SramPlanTest, SavesAboutAsMuchAsTheBestOfAllPlans) {
+  std::mt19937 generator(17);
+  const auto random = [&](uint32_t below) {
+    return static_cast<uint32_t>(generator()) % below;
+  };
+  uint64_t saved = 0;
+  uint64_t possible = 0;
+  for (int run = 0; run < 200; ++run) {
+    std::vector<TensorPlace> tensors;
+    const uint32_t count = 3 + random(4);
+    for (uint32_t t = 0; t < count; ++t) {
+      tensors.push_back(Place(t, (1 + random(6)) * driver::kSramPage, t,
+                              t + 1 + random(3), 1 + random(3)));
+    }
+    const uint64_t pages = 3 + random(6);
+    const SramPlan plan = SearchSram(tensors, pages * driver::kSramPage);
+    const uint64_t most = AllPlans(tensors, pages).MostSaved();
+    ExpectSound(tensors, plan);
+    // A fraction of a page's traffic is rounded per tensor.
+    EXPECT_LE(plan.saved, most + count);
+    EXPECT_GE(plan.saved * 10, most * 9);
+    saved += plan.saved;
+    possible += most;
+  }
+  EXPECT_GE(static_cast<double>(saved), 0.99 * static_cast<double>(possible));
+}
+
+TEST(SramPlanTest, EqualInputsGiveEqualPlans) {
+  std::vector<TensorPlace> tensors;
+  for (uint32_t t = 0; t < 40; ++t) {
+    tensors.push_back(Place(t, 4096 * (1 + t * 7 % 13), t, t + 1 + t % 3));
+  }
+  const SramPlan first = SearchSram(tensors, 20 * driver::kSramPage);
+  const SramPlan second = SearchSram(tensors, 20 * driver::kSramPage);
+
+  ASSERT_EQ(first.entries.size(), second.entries.size());
+  EXPECT_EQ(first.saved, second.saved);
+  for (size_t i = 0; i < first.entries.size(); ++i) {
+    EXPECT_EQ(first.entries[i].offset, second.entries[i].offset);
   }
 }
 

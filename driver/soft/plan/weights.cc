@@ -13,8 +13,7 @@
 namespace rknnd::soft {
 namespace {
 
-constexpr size_t kAlignment = 64;
-// A further mapping, where the guess was too small.
+// A further chunk, where the guess was too small.
 constexpr size_t kStep = size_t{1} << 20;
 
 size_t RoundUp(size_t size, size_t unit) {
@@ -22,45 +21,54 @@ size_t RoundUp(size_t size, size_t unit) {
 }
 
 size_t RoomFor(size_t size) {
-  return std::max(kAlignment, RoundUp(size, kAlignment));
+  return std::max(ModelWeights::kAlignment,
+                  RoundUp(size, ModelWeights::kAlignment));
 }
 
 }  // namespace
 
+ModelWeights::ModelWeights(uint64_t expected, std::shared_ptr<WeightPool> pool,
+                           bool shares)
+    : expected_(expected),
+      pool_(std::move(pool)),
+      user_(pool_->NewUser()),
+      shares_(shares) {}
+
+ModelWeights::ModelWeights(uint64_t expected)
+    : ModelWeights(expected, std::make_shared<WeightPool>()) {}
+
+ModelWeights::~ModelWeights() { pool_->GiveBack(user_, used_pieces_); }
+
 uint64_t ModelWeights::size() const {
-  uint64_t size = 0;
-  for (const base::Mapping& mapping : mappings_) size += mapping.size();
-  return size;
+  return RoundUp(needed_, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
 }
 
-absl::Status ModelWeights::TrimLast() {
-  if (mappings_.empty()) return absl::OkStatus();
-  RKNND_RETURN_IF_ERROR(base::ToStatus(mappings_.back().ShrinkTo(used_)));
-  if (!mappings_.back().valid()) mappings_.pop_back();
+absl::Status ModelWeights::FinishChunk() {
+  if (chunk_ == nullptr) return absl::OkStatus();
+  if (!places_.empty()) {
+    RKNND_RETURN_IF_ERROR(chunk_->Seal(used_));
+    full_.push_back({std::move(chunk_), std::exchange(places_, {})});
+  }
+  chunk_ = nullptr;
+  used_ = 0;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::byte*> ModelWeights::Room(size_t size) {
-  if (mappings_.empty() || mappings_.back().size() - used_ < size) {
-    size_t wanted = mappings_.empty()
-                        ? static_cast<size_t>(std::min(expected_, kMaxBytes))
-                        : kStep;
-    RKNND_RETURN_IF_ERROR(TrimLast());
-    used_ = 0;
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    wanted = RoundUp(std::max(wanted, size), page);
-    RKNND_ASSIGN_OR_RETURN(base::Mapping mapping,
-                           base::ToStatusOr(base::Mapping::Anonymous(wanted)));
-    mappings_.push_back(std::move(mapping));
+  if (chunk_ == nullptr || chunk_->size() - used_ < size) {
+    const bool first = chunk_ == nullptr && full_.empty();
+    RKNND_RETURN_IF_ERROR(FinishChunk());
+    const size_t wanted =
+        first ? static_cast<size_t>(std::min(expected_, kMaxBytes)) : kStep;
+    RKNND_ASSIGN_OR_RETURN(chunk_, WeightChunk::Make(std::max(wanted, size)));
   }
-  return mappings_.back().data() + used_;
+  RKNND_RETURN_IF_ERROR(chunk_->TakeTo(used_ + size));
+  return chunk_->data() + used_;
 }
 
 absl::StatusOr<const std::byte*> ModelWeights::Store(
     size_t bytes, absl::FunctionRef<void(std::byte*)> fill) {
-  uint64_t taken = size();
-  if (!mappings_.empty()) taken -= mappings_.back().size() - used_;
-  if (bytes > kMaxBytes || taken + RoomFor(bytes) > kMaxBytes) {
+  if (bytes > kMaxBytes || needed_ + RoomFor(bytes) > kMaxBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("weights of more than ", kMaxBytes >> 20,
                      " MiB do not fit the NPU's address space"));
@@ -69,10 +77,24 @@ absl::StatusOr<const std::byte*> ModelWeights::Store(
   // Something given up may have been written there.
   std::memset(room, 0, bytes);
   fill(room);
-  const auto [at, is_new] =
-      contents_.emplace(reinterpret_cast<const char*>(room), bytes);
-  if (is_new) used_ += RoomFor(bytes);
-  return reinterpret_cast<const std::byte*>(at->data());
+  std::string_view contents(reinterpret_cast<const char*>(room), bytes);
+  if (const auto known = contents_.find(contents); known != contents_.end()) {
+    return reinterpret_cast<const std::byte*>(known->data());
+  }
+  WeightPool::Piece* const theirs =
+      shares_ ? pool_->Find(user_, contents) : nullptr;
+  if (theirs != nullptr) {
+    used_pieces_.push_back(theirs);
+    contents = {reinterpret_cast<const char*>(WeightPool::AddressOf(*theirs)),
+                bytes};
+  } else {
+    places_.push_back({used_, bytes});
+    used_ += RoomFor(bytes);
+  }
+  contents_.insert(contents);
+  pieces_.push_back(contents);
+  needed_ += RoomFor(bytes);
+  return reinterpret_cast<const std::byte*>(contents.data());
 }
 
 absl::StatusOr<const std::byte*> ModelWeights::Keep(const Constant& constant,
@@ -90,10 +112,12 @@ absl::StatusOr<const std::byte*> ModelWeights::Keep(const Constant& constant,
 
 absl::Status ModelWeights::Seal() {
   contents_.clear();
-  RKNND_RETURN_IF_ERROR(TrimLast());
-  for (base::Mapping& mapping : mappings_) {
-    RKNND_RETURN_IF_ERROR(base::ToStatus(mapping.MakeReadOnly()));
+  RKNND_RETURN_IF_ERROR(FinishChunk());
+  for (Full& full : full_) {
+    const auto pieces = pool_->Add(user_, std::move(full.chunk), full.places);
+    used_pieces_.insert(used_pieces_.end(), pieces.begin(), pieces.end());
   }
+  full_.clear();
   return absl::OkStatus();
 }
 

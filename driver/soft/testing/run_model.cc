@@ -148,6 +148,18 @@ driver::JobResult BoundModel::RunWithInput(size_t i, driver::Memory* memory) {
   return result;
 }
 
+driver::JobResult BoundModel::RunWithFrame(size_t i, const driver::Frame& frame,
+                                           std::vector<int64_t>* layer_times) {
+  const driver::TensorBinding before = input_bindings_[i];
+  input_bindings_[i] = {.memory = frame.planes[0].memory,
+                        .offset = frame.planes[0].offset,
+                        .format = {},
+                        .frame = &frame};
+  driver::JobResult result = Run(0, layer_times);
+  input_bindings_[i] = before;
+  return result;
+}
+
 absl::Status RunOnce(driver::Device& device, const driver::Model& model,
                      const std::vector<TestTensor>& inputs,
                      std::vector<TestTensor>& outputs) {

@@ -58,6 +58,9 @@ class BoundModel {
                             std::vector<int64_t>* layer_times = nullptr);
   // Once with other memory behind one input.
   driver::JobResult RunWithInput(size_t i, driver::Memory* memory);
+  // Once with a frame in place of one input.
+  driver::JobResult RunWithFrame(size_t i, const driver::Frame& frame,
+                                 std::vector<int64_t>* layer_times = nullptr);
   [[nodiscard]] TestMemory& input(size_t i) { return *inputs_[i]; }
   [[nodiscard]] TestMemory& output(size_t i) { return *outputs_[i]; }
 
