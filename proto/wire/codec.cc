@@ -160,6 +160,9 @@ RKNND_PLAIN(ImportBuffer);
 RKNND_PLAIN(Buffer);
 RKNND_PLAIN(ReleaseBuffer);
 RKNND_PLAIN(Bind);
+RKNND_PLAIN(BindFrame);
+RKNND_PLAIN(SetMemory);
+RKNND_PLAIN(ImportPhysical);
 RKNND_PLAIN(MemorySizeRequest);
 RKNND_PLAIN(MemorySize);
 RKNND_PLAIN(PerfDetailRequest);
@@ -197,6 +200,10 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
   Bytes options{kMaxModelOptions, nullptr, &message.options};
   raw.options.funcs.encode = &EncodeBytes;
   raw.options.arg = &options;
+  raw.has_weights_of = message.has_weights_of;
+  Bytes weights_of{kMaxModelOptions, nullptr, &message.weights_of_options};
+  raw.weights_of_options.funcs.encode = &EncodeBytes;
+  raw.weights_of_options.arg = &weights_of;
   return EncodeFields(rknnd_v1_UploadModel_fields, &raw);
 }
 
@@ -206,8 +213,12 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   Bytes options{kMaxModelOptions, &message.options, nullptr};
   raw.options.funcs.decode = &DecodeBytes;
   raw.options.arg = &options;
+  Bytes weights_of{kMaxModelOptions, &message.weights_of_options, nullptr};
+  raw.weights_of_options.funcs.decode = &DecodeBytes;
+  raw.weights_of_options.arg = &weights_of;
   auto done = DecodeFields(body, rknnd_v1_UploadModel_fields, &raw);
   if (!done.ok()) return done;
+  message.has_weights_of = raw.has_weights_of;
   std::memcpy(message.model.data(), raw.model, message.model.size());
   message.name = TextOf(raw.name);
   return {};
@@ -381,6 +392,11 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.unshared_total = message.unshared_total;
   raw.uptime_ns = message.uptime_ns;
   raw.faults = message.faults;
+  raw.syncs_done = message.syncs_done;
+  raw.syncs_skipped = message.syncs_skipped;
+  raw.budget = message.budget;
+  raw.budget_used = message.budget_used;
+  raw.sram_base = message.sram_base;
   auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
                        kMaxReportEntries, message.sessions);
   auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
@@ -391,11 +407,17 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
                       kMaxReportEntries, message.buffers);
   auto cores = From(raw.core_reports, rknnd_v1_CoreReport_fields,
                     kMaxReportEntries, message.core_reports);
+  auto users = From(raw.users, rknnd_v1_UserReport_fields, kMaxReportEntries,
+                    message.users);
+  auto windows = From(raw.sram_windows, rknnd_v1_SramWindow_fields,
+                      kMaxReportEntries, message.sram_windows);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
   raw.buffers.arg = &buffers;
   raw.core_reports.arg = &cores;
+  raw.users.arg = &users;
+  raw.sram_windows.arg = &windows;
   return EncodeFields(rknnd_v1_Report_fields, &raw);
 }
 
@@ -412,11 +434,17 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                       kMaxReportEntries, message.buffers);
   auto cores = Into(raw.core_reports, rknnd_v1_CoreReport_fields,
                     kMaxReportEntries, message.core_reports);
+  auto users = Into(raw.users, rknnd_v1_UserReport_fields, kMaxReportEntries,
+                    message.users);
+  auto windows = Into(raw.sram_windows, rknnd_v1_SramWindow_fields,
+                      kMaxReportEntries, message.sram_windows);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
   raw.buffers.arg = &buffers;
   raw.core_reports.arg = &cores;
+  raw.users.arg = &users;
+  raw.sram_windows.arg = &windows;
   auto done = DecodeFields(body, rknnd_v1_Report_fields, &raw);
   if (!done.ok()) return done;
   message.device = TextOf(raw.device);
@@ -438,6 +466,11 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   message.unshared_total = raw.unshared_total;
   message.uptime_ns = raw.uptime_ns;
   message.faults = raw.faults;
+  message.syncs_done = raw.syncs_done;
+  message.syncs_skipped = raw.syncs_skipped;
+  message.budget = raw.budget;
+  message.budget_used = raw.budget_used;
+  message.sram_base = raw.sram_base;
   return {};
 }
 
@@ -509,6 +542,9 @@ RKNND_MESSAGE(ImportBuffer);
 RKNND_MESSAGE(Buffer);
 RKNND_MESSAGE(ReleaseBuffer);
 RKNND_MESSAGE(Bind);
+RKNND_MESSAGE(BindFrame);
+RKNND_MESSAGE(SetMemory);
+RKNND_MESSAGE(ImportPhysical);
 RKNND_MESSAGE(MemorySizeRequest);
 RKNND_MESSAGE(MemorySize);
 RKNND_MESSAGE(PerfDetailRequest);

@@ -47,6 +47,9 @@ using ImportBuffer = rknnd_v1_ImportBuffer;
 using Buffer = rknnd_v1_Buffer;
 using ReleaseBuffer = rknnd_v1_ReleaseBuffer;
 using Bind = rknnd_v1_Bind;
+using BindFrame = rknnd_v1_BindFrame;
+using SetMemory = rknnd_v1_SetMemory;
+using ImportPhysical = rknnd_v1_ImportPhysical;
 using MemorySizeRequest = rknnd_v1_MemorySizeRequest;
 using MemorySize = rknnd_v1_MemorySize;
 using PerfDetailRequest = rknnd_v1_PerfDetailRequest;
@@ -62,6 +65,8 @@ using CopiedBytes = rknnd_v1_CopiedBytes;
 using ContextReport = rknnd_v1_ContextReport;
 using CoreReport = rknnd_v1_CoreReport;
 using BufferReport = rknnd_v1_BufferReport;
+using SramWindow = rknnd_v1_SramWindow;
+using UserReport = rknnd_v1_UserReport;
 using SyncBuffer = rknnd_v1_SyncBuffer;
 using Fault = rknnd_v1_Fault;
 using FaultReport = rknnd_v1_FaultReport;
@@ -72,6 +77,8 @@ struct UploadModel {
   std::array<uint8_t, 32> model{};
   std::string name;
   std::string options;
+  bool has_weights_of = false;
+  std::string weights_of_options;
 };
 
 struct ContextInfo {
@@ -122,6 +129,11 @@ struct Report {
   uint64_t uptime_ns = 0;
   std::vector<CoreReport> core_reports;
   uint32_t faults = 0;
+  uint64_t syncs_done = 0, syncs_skipped = 0;
+  uint64_t budget = 0, budget_used = 0;
+  std::vector<UserReport> users;
+  uint64_t sram_base = 0;
+  std::vector<SramWindow> sram_windows;
 };
 
 struct DrainReply {

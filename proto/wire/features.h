@@ -16,6 +16,10 @@ inline constexpr uint64_t kFeatureLogEvents = uint64_t{1} << 0;
 // has no call for that memory.
 inline constexpr uint64_t kFeatureMemorySync = uint64_t{1} << 1;
 
+// Bits of AllocateBuffer.flags beyond the vendor's rknn_mem_alloc_flags.
+inline constexpr uint32_t kBufferDma32 = 0x100;
+inline constexpr uint32_t kBufferContiguous = 0x200;
+
 // All that this build knows.
 inline constexpr uint64_t kKnownFeatures =
     kFeatureLogEvents | kFeatureMemorySync;

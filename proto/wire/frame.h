@@ -41,6 +41,10 @@ enum class Verb : uint16_t {
   kPerfDetail = 11,
   kReport = 12,
   kSetShapes = 13,
+  kSetInternalMemory = 14,
+  kSetWeightMemory = 15,
+  kImportPhysical = 16,
+  kBindFrame = 17,
   kDump = 20,
   kSyncBuffer = 21,
   // Verbs from 100 change things for others: admin.sock only.
