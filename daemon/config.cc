@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -67,6 +68,19 @@ Setter Flag(bool& target) {
   };
 }
 
+Setter Isolation(bool& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    std::string word;
+    RKNND_RETURN_IF_ERROR(Text(word)(node));
+    if (word != "strict" && word != "off") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("is '", word, "', must be \"strict\" or \"off\""));
+    }
+    target = word == "strict";
+    return absl::OkStatus();
+  };
+}
+
 absl::Status Apply(const toml::table& table, const Setters& setters,
                    const std::string& prefix, const std::string& path) {
   for (const auto& [key, node] : table) {
@@ -80,6 +94,34 @@ absl::Status Apply(const toml::table& table, const Setters& setters,
     if (setter == setters.end()) return where("is unknown to this version");
     const absl::Status status = setter->second(node);
     if (!status.ok()) return where(std::string(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+Setters UserSetters(core::UserLimits& limits) {
+  return {
+      {"memory", Number(limits.memory, 0)},
+      {"contexts", Number(limits.contexts, 0)},
+      {"buffers", Number(limits.buffers, 0)},
+  };
+}
+
+// One of [[limits.users]]: a user's own limits. What is not named has none.
+absl::Status ReadUser(const toml::table& table, const std::string& path,
+                      std::map<uint32_t, core::UserLimits>& users) {
+  const auto where = [&](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' line ", table.source().begin.line,
+                     ": key 'limits.users.uid' ", what));
+  };
+  core::UserLimits limits;
+  uint32_t uid = 0;
+  Setters setters = UserSetters(limits);
+  setters["uid"] = Number(uid, 0);
+  RKNND_RETURN_IF_ERROR(Apply(table, setters, "limits.users.", path));
+  if (!table.contains("uid")) return where("is missing");
+  if (!users.emplace(uid, limits).second) {
+    return where(absl::StrCat("names user ", uid, " again"));
   }
   return absl::OkStatus();
 }
@@ -161,6 +203,44 @@ absl::Status ReadFaults(const toml::table& table, const std::string& path,
   return absl::OkStatus();
 }
 
+// One of [[physical_memory]].
+absl::Status ReadPhysical(const toml::table& table, const std::string& path,
+                          driver::PhysicalWindow& window) {
+  const Setters setters = {
+      {"uid", Number(window.uid, 0)},
+      {"begin", Number(window.begin, 0)},
+      {"size", Number(window.size, 1)},
+      {"device", Text(window.device)},
+  };
+  RKNND_RETURN_IF_ERROR(Apply(table, setters, "physical_memory.", path));
+  for (const char* key : {"uid", "begin", "size"}) {
+    if (table.contains(key)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' line ", table.source().begin.line,
+                     ": key 'physical_memory.", key, "' is missing"));
+  }
+  return absl::OkStatus();
+}
+
+// Names of heaps, best first.
+Setter HeapOrder(std::vector<std::string>& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    const auto* list = node.as_array();
+    if (list == nullptr) return WrongType("a list of texts in quotes");
+    target.clear();
+    for (const toml::node& entry : *list) {
+      RKNND_RETURN_IF_ERROR(Text(target.emplace_back())(entry));
+      const absl::Status named = driver::CheckHeapName(target.back());
+      if (!named.ok()) return base::Annotate(named, "is wrong");
+      if (std::count(target.begin(), target.end(), target.back()) > 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("names '", target.back(), "' twice"));
+      }
+    }
+    return absl::OkStatus();
+  };
+}
+
 }  // namespace
 
 absl::Status ReadToml(const std::string& text, const std::string& path,
@@ -179,12 +259,69 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
       {"buffer_bytes", Number(config.limits.buffer_bytes, 4096)},
       {"model_bytes", Number(config.limits.model_bytes, 1)},
       {"jobs_per_context", Number(config.limits.jobs_per_context, 1)},
+      {"address_space", Number(config.address_space, 4096)},
+      {"user",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [limits.user]");
+         return Apply(*table, UserSetters(config.user_limits), "limits.user.",
+                      path);
+       }},
+      {"users",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* list = node.as_array();
+         if (list == nullptr) return WrongType("a list: [[limits.users]]");
+         for (const toml::node& entry : *list) {
+           const auto* user = entry.as_table();
+           if (user == nullptr) return WrongType("a list of tables");
+           RKNND_RETURN_IF_ERROR(ReadUser(*user, path, config.users));
+         }
+         return absl::OkStatus();
+       }},
+  };
+  const Setters memory = {
+      {"heaps", HeapOrder(config.heaps.order)},
+      {"dma32", Flag(config.heaps.dma32)},
+      {"contiguous", Flag(config.heaps.contiguous)},
+      {"isolate", Isolation(config.isolate)},
+  };
+  const Setters models = {
+      {"cache_bytes", Number(config.cache_bytes, 1)},
+      {"preload",
+       [&config](const toml::node& node) -> absl::Status {
+         const auto* list = node.as_array();
+         if (list == nullptr) return WrongType("a list of paths in quotes");
+         config.preload.clear();
+         for (const toml::node& entry : *list) {
+           RKNND_RETURN_IF_ERROR(Text(config.preload.emplace_back())(entry));
+         }
+         return absl::OkStatus();
+       }},
   };
   const Setters top = {
       {"socket", Text(config.socket)},
       {"device", Text(config.device)},
       {"soc", Text(config.soc)},
       {"pace", Flag(config.pace)},
+      {"cache", Text(config.cache)},
+      {"memory",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [memory]");
+         return Apply(*table, memory, "memory.", path);
+       }},
+      {"physical_memory",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* list = node.as_array();
+         if (list == nullptr) return WrongType("a list: [[physical_memory]]");
+         for (const toml::node& entry : *list) {
+           const auto* window = entry.as_table();
+           if (window == nullptr) return WrongType("a list of tables");
+           RKNND_RETURN_IF_ERROR(ReadPhysical(
+               *window, path, config.physical_memory.emplace_back()));
+         }
+         return absl::OkStatus();
+       }},
       {"state_dir", Text(config.state_dir)},
       {"cache_dir",
        [&config](const toml::node& node) -> absl::Status {
@@ -208,6 +345,12 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
          const auto* table = node.as_table();
          if (table == nullptr) return WrongType("a table: [limits]");
          return Apply(*table, limits, "limits.", path);
+       }},
+      {"models",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [models]");
+         return Apply(*table, models, "models.", path);
        }},
       {"faults",
        [&](const toml::node& node) -> absl::Status {
@@ -243,9 +386,25 @@ absl::Status CheckConfig(const Config& config) {
         absl::StrCat("device '", config.device,
                      "' is unknown: use 'soft', 'rknnrt' or 'auto'"));
   }
+  if (config.cache != "coherent" && config.cache != "incoherent") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cache '", config.cache,
+                     "' is unknown: use 'coherent' or 'incoherent' (folders "
+                     "for models are 'cache_dir')"));
+  }
   if (config.log_level > 5) {
     return absl::InvalidArgumentError(
         absl::StrCat("log_level is ", config.log_level, ", must be 0 to 5"));
+  }
+  for (const driver::PhysicalWindow& window : config.physical_memory) {
+    const absl::Status wrong = driver::CheckWindow(window);
+    if (!wrong.ok()) return base::Annotate(wrong, "physical_memory");
+  }
+  for (const std::string& path : config.preload) {
+    if (path.empty() || path.front() != '/') {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "models.preload: '", path, "' must be a path from the root"));
+    }
   }
   if (!config.faults.preset.empty() && !config.faults.enabled) {
     return absl::InvalidArgumentError(

@@ -5,6 +5,7 @@
 #define DAEMON_CONFIG_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "daemon/transport/session/server.h"
 #include "driver/fault.h"
 #include "driver/faults/faulty_device.h"
+#include "driver/memory/heap.h"
+#include "driver/memory/physical.h"
 
 namespace rknnd {
 
@@ -37,14 +40,30 @@ struct Config {
   std::string device = "auto";
   std::string soc = "rk3588";
   bool pace = false;  // the software NPU's jobs end when the SoC's would
+  // Of the software NPU and the CPU: "coherent", or "incoherent" as on a board.
+  std::string cache = "coherent";
+  driver::HeapConfig heaps;  // of [memory]
+  // Likewise: whether internal memory is cleared after each job.
+  bool isolate = true;
   // For what must outlive a reboot.
   std::string state_dir;
   // Models by hash. Not set: DefaultCacheDir(). Empty: none kept.
   std::optional<std::string> cache_dir;
   uint32_t log_level = 2;  // as RKNN_LOG_LEVEL: 0 errors to 5 everything
   base::Nanoseconds grace = 30 * base::kSecond;
+  // [models]: what all files of the cache folder may have together, and what is
+  // loaded at start and kept for good.
+  uint64_t cache_bytes = uint64_t{4} << 30;
+  std::vector<std::string> preload;
   core::SessionLimits limits;
+  // What the NPU may map at one time; 0: as much as it can.
+  uint64_t address_space = 0;
+  // Of each user's sessions together; and of some, by uid, instead.
+  core::UserLimits user_limits;
+  std::map<uint32_t, core::UserLimits> users;
   transport::ServerLimits server_limits;
+  // What rknn_create_mem_from_phys may reach, by user.
+  std::vector<driver::PhysicalWindow> physical_memory;
   FaultConfig faults;
 };
 

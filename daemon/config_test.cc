@@ -5,10 +5,12 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace rknnd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(ConfigTest, EveryKeyIsTakenOver) {
@@ -29,6 +31,9 @@ buffers = 12
 memory = 1048576
 model_bytes = 1000
 jobs_per_context = 3
+[models]
+cache_bytes = 5000
+preload = ["/models/a.onnx", "/models/b.onnx"]
 )",
                                        "test.toml", config);
   ASSERT_TRUE(status.ok()) << status;
@@ -40,12 +45,59 @@ jobs_per_context = 3
   EXPECT_EQ(config.cache_dir, "");
   EXPECT_EQ(config.log_level, 4U);
   EXPECT_EQ(config.grace, 2'500 * base::kMillisecond);
+  EXPECT_EQ(config.cache_bytes, 5000U);
+  EXPECT_EQ(config.preload,
+            (std::vector<std::string>{"/models/a.onnx", "/models/b.onnx"}));
   EXPECT_EQ(config.server_limits.sessions, 10U);
   EXPECT_EQ(config.limits.contexts, 11U);
   EXPECT_EQ(config.limits.buffers, 12U);
   EXPECT_EQ(config.limits.memory, 1'048'576U);
   EXPECT_EQ(config.limits.model_bytes, 1000U);
   EXPECT_EQ(config.limits.jobs_per_context, 3U);
+}
+
+TEST(ConfigTest, CacheAndHeapsAreTakenOver) {
+  Config config;
+  const absl::Status status = ReadToml(R"(
+cache = "incoherent"
+[memory]
+heaps = ["dma_heap:cma", "udmabuf", "memfd"]
+dma32 = true
+contiguous = true
+)",
+                                       "test.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config);
+  EXPECT_EQ(config.cache, "incoherent");
+  EXPECT_EQ(config.heaps.order,
+            (std::vector<std::string>{"dma_heap:cma", "udmabuf", "memfd"}));
+  EXPECT_TRUE(config.heaps.dma32);
+  EXPECT_TRUE(config.heaps.contiguous);
+}
+
+TEST(ConfigTest, WhatIsNoHeapIsNamedWithItsLine) {
+  const auto complaint = [](const char* text) {
+    Config config;
+    return std::string(ReadToml(text, "t.toml", config).message());
+  };
+  EXPECT_THAT(complaint("[memory]\nheaps = [\"../null\"]"),
+              AllOf(HasSubstr("line 2"), HasSubstr("'memory.heaps'"),
+                    HasSubstr("'../null' is not the name of a heap")));
+  EXPECT_THAT(complaint("[memory]\nheaps = \"memfd\""),
+              HasSubstr("a list of texts"));
+  EXPECT_THAT(complaint("[memory]\nheaps = [1]"), HasSubstr("in quotes"));
+  EXPECT_THAT(complaint("[memory]\nheaps = [\"memfd\", \"memfd\"]"),
+              HasSubstr("twice"));
+  EXPECT_THAT(complaint("[memory]\ndma_32 = true"),
+              HasSubstr("'memory.dma_32' is unknown"));
+  EXPECT_THAT(complaint("memory = 4096"), HasSubstr("a table: [memory]"));
+}
+
+TEST(ConfigTest, UnknownKindsOfCacheAreRefused) {
+  Config config;
+  config.cache = "write-through";
+  EXPECT_THAT(std::string(CheckConfig(config).message()),
+              AllOf(HasSubstr("'write-through'"), HasSubstr("'incoherent'")));
 }
 
 TEST(ConfigTest, FaultsCanBePreset) {
@@ -131,6 +183,42 @@ TEST(ConfigTest, UnknownLimitIsNamedWithItsTable) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'limits.memori'"));
 }
 
+TEST(ConfigTest, LimitsOfUsersAndOfTheAddressSpaceAreTakenOver) {
+  Config config;
+  const absl::Status status = ReadToml(
+      "[limits]\naddress_space = 1073741824\n"
+      "[limits.user]\nmemory = 4096\ncontexts = 5\nbuffers = 6\n"
+      "[[limits.users]]\nuid = 0\n"
+      "[[limits.users]]\nuid = 1000\nmemory = 8192\n",
+      "test.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.address_space, 1'073'741'824U);
+  EXPECT_EQ(config.user_limits.memory, 4096U);
+  EXPECT_EQ(config.user_limits.contexts, 5U);
+  EXPECT_EQ(config.user_limits.buffers, 6U);
+  ASSERT_EQ(config.users.size(), 2U);
+  EXPECT_EQ(config.users[0].memory, 0U);
+  EXPECT_EQ(config.users[1000].memory, 8192U);
+  EXPECT_EQ(config.users[1000].contexts, 0U);
+}
+
+TEST(ConfigTest, UsersOfLimitsAreNamedOnceEach) {
+  Config config;
+  EXPECT_THAT(
+      std::string(
+          ReadToml("[[limits.users]]\nmemory = 1\n", "t", config).message()),
+      HasSubstr("'limits.users.uid' is missing"));
+  EXPECT_THAT(std::string(ReadToml("[[limits.users]]\nuid = 7\n"
+                                   "[[limits.users]]\nuid = 7\n",
+                                   "t", config)
+                              .message()),
+              HasSubstr("names user 7 again"));
+  EXPECT_THAT(
+      std::string(
+          ReadToml("[limits.user]\nsessions = 1\n", "t", config).message()),
+      HasSubstr("'limits.user.sessions' is unknown"));
+}
+
 TEST(ConfigTest, WrongTypeIsRefused) {
   Config config;
   EXPECT_THAT(std::string(ReadToml("socket = 3\n", "t", config).message()),
@@ -176,6 +264,54 @@ TEST(ConfigTest, ServiceManagersCacheFolderComesFirst) {
 
 TEST(ConfigTest, AdminSocketIsBesideTheSessionSocket) {
   EXPECT_EQ(AdminSocketFor("/run/rknnd/session.sock"), "/run/rknnd/admin.sock");
+}
+
+TEST(ConfigTest, PhysicalMemoryIsAllowedByUserAndRange) {
+  Config config;
+  const std::string text =
+      "[[physical_memory]]\nuid = 1000\nbegin = 0x10000000\n"
+      "size = 0x1000000\n"
+      "[[physical_memory]]\nuid = 33\nbegin = 0\nsize = 4096\n"
+      "device = \"/dev/other\"\n";
+  ASSERT_TRUE(ReadToml(text, "f.toml", config).ok());
+  ASSERT_TRUE(CheckConfig(config).ok());
+  ASSERT_EQ(config.physical_memory.size(), 2U);
+  EXPECT_EQ(config.physical_memory[0].uid, 1000U);
+  EXPECT_EQ(config.physical_memory[0].begin, 0x10000000U);
+  EXPECT_EQ(config.physical_memory[0].size, 0x1000000U);
+  EXPECT_EQ(config.physical_memory[0].device, "/dev/mem");
+  EXPECT_EQ(config.physical_memory[1].device, "/dev/other");
+}
+
+TEST(ConfigTest, PhysicalMemoryWithoutItsRangeIsRefused) {
+  Config config;
+  const absl::Status lacks =
+      ReadToml("[[physical_memory]]\nuid = 1\nsize = 4096\n", "f", config);
+  EXPECT_NE(lacks.message().find("key 'physical_memory.begin' is missing"),
+            std::string::npos)
+      << lacks;
+  EXPECT_FALSE(ReadToml("[physical_memory]\nuid = 1\n", "f", config).ok());
+  Config other;
+  ASSERT_TRUE(ReadToml("[[physical_memory]]\nuid = 1\nbegin = 1\nsize = 1\n"
+                       "device = \"mem\"\n",
+                       "f", other)
+                  .ok());
+  EXPECT_FALSE(CheckConfig(other).ok());
+}
+
+TEST(ConfigTest, IsolationIsStrictUnlessSwitchedOff) {
+  Config config;
+  EXPECT_TRUE(config.isolate);
+  ASSERT_TRUE(ReadToml("[memory]\nisolate = \"off\"\n", "f.toml", config).ok());
+  EXPECT_FALSE(config.isolate);
+  ASSERT_TRUE(
+      ReadToml("[memory]\nisolate = \"strict\"\n", "f.toml", config).ok());
+  EXPECT_TRUE(config.isolate);
+  const absl::Status refused =
+      ReadToml("[memory]\nisolate = \"a bit\"\n", "f.toml", config);
+  EXPECT_NE(refused.message().find("is 'a bit', must be \"strict\""),
+            std::string::npos)
+      << refused;
 }
 
 }  // namespace

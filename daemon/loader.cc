@@ -41,7 +41,7 @@ void Loader::Post(std::function<void()> task) {
 }
 
 void Loader::Run() {
-  pthread_setname_np(pthread_self(), "rknnd-loader");
+  pthread_setname_np(pthread_self(), name_);
   for (;;) {
     std::function<void()> task;
     {

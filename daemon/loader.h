@@ -1,5 +1,7 @@
-// The thread for what takes long and is nobody's hot path: hashing and
-// compiling models, the cache folder. Core posts to it and is posted back to.
+// A thread for what takes long and is nobody's hot path. There are two, so that
+// memory does not wait for a compilation: the loader (hashing and compiling
+// models, the cache folder) and the pager (populating, filling and copying
+// memory). Core posts to them and is posted back to.
 
 #ifndef DAEMON_LOADER_H_
 #define DAEMON_LOADER_H_
@@ -16,7 +18,8 @@ namespace rknnd {
 // Runs tasks one after the other. Thread: any (Post); owner (all else).
 class Loader final : public base::Executor {
  public:
-  Loader() = default;
+  // `name`: the thread's, at most 15 bytes.
+  explicit Loader(const char* name) : name_(name) {}
   ~Loader() override { Stop(); }
 
   void Start();
@@ -28,6 +31,7 @@ class Loader final : public base::Executor {
  private:
   void Run();
 
+  const char* const name_;
   std::thread thread_;
   base::CondVar changed_;
   base::Mutex mutex_;

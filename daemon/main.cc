@@ -37,6 +37,7 @@ constexpr unsigned int kAdminMode = 0600;
 struct CommandLine {
   std::string config_path;
   std::optional<std::string> socket, device, soc, state_dir, cache_dir, pace;
+  std::optional<std::string> cache;
   std::optional<uint32_t> log_level;
   std::vector<std::string> grpc;
   bool grpc_insecure = false;
@@ -97,6 +98,7 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line) {
   if (line.state_dir) config.state_dir = *line.state_dir;
   if (line.cache_dir) config.cache_dir = *line.cache_dir;
   if (line.pace) config.pace = *line.pace == "on";
+  if (line.cache) config.cache = *line.cache;
   if (line.log_level) config.log_level = *line.log_level;
   if (line.faults) config.faults.enabled = true;
   if (!line.grpc.empty() || line.grpc_insecure) {
@@ -168,16 +170,12 @@ void KeepWatchdogFed(Runtime& runtime, base::Nanoseconds period) {
 std::string Describe(const Config& config, const Runtime& runtime,
                      const std::string& cache_dir) {
   const driver::DeviceInfo& device = runtime.service().device_info();
-  std::string heaps;
-  for (const auto& heap : runtime.heaps().all()) {
-    absl::StrAppend(&heaps, heaps.empty() ? "" : ", ", heap->name());
-  }
-  return absl::StrCat("rknnd " RKNND_VERSION " serves device '", device.kind,
-                      "' as ", device.soc, " with ", device.cores,
-                      " core(s) at '", config.socket, "'; heaps: ", heaps, "; ",
-                      cache_dir.empty()
-                          ? "no model cache"
-                          : absl::StrCat("model cache '", cache_dir, "'"));
+  return absl::StrCat(
+      "rknnd " RKNND_VERSION " serves device '", device.kind, "' as ",
+      device.soc, " with ", device.cores, " core(s) at '", config.socket,
+      "'; heaps, best first: ", runtime.heaps().Describe(), "; ",
+      cache_dir.empty() ? "no model cache"
+                        : absl::StrCat("model cache '", cache_dir, "'"));
 }
 
 absl::Status Serve(const Config& config, StderrLog& log) {
@@ -188,10 +186,19 @@ absl::Status Serve(const Config& config, StderrLog& log) {
   options.device = config.device;
   options.soc = config.soc;
   options.pace = config.pace;
+  options.incoherent = config.cache == "incoherent";
+  options.heaps = config.heaps;
+  options.isolate = config.isolate;
   options.limits = config.limits;
+  options.address_space = config.address_space;
+  options.user_limits = config.user_limits;
+  options.users = config.users;
   options.server_limits = config.server_limits;
+  options.physical_memory = config.physical_memory;
   options.model_grace = config.grace;
   options.cache_dir = config.cache_dir.value_or(DefaultCacheDir());
+  options.cache_bytes = config.cache_bytes;
+  options.preload = config.preload;
   if (config.faults.enabled) {
     options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
   }
@@ -257,6 +264,10 @@ int Main(int argc, char** argv) {
                  "on: jobs take as long as on the SoC, as far as "
                  "that is known; or off (default)")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--cache", line.cache,
+                 "of the software NPU: coherent (default), or incoherent: a "
+                 "forgotten rknn_mem_sync gives wrong data, as on a board")
+      ->check(CLI::IsMember({"coherent", "incoherent"}));
   app.add_option("--grpc", line.grpc, "serve gRPC at an address");
   app.add_flag("--grpc-insecure", line.grpc_insecure,
                "serve gRPC without encryption beyond this machine");

@@ -37,31 +37,56 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   device.pace = options.pace;
   device.clock = &clock_;
   RKNND_ASSIGN_OR_RETURN(device_, driver::OpenDevice(device));
+  if (options.faults.has_value() || options.incoherent) {
+    driver::FaultyDeviceOptions around{device_.get(), &clock_};
+    if (options.faults.has_value()) around.give_up = options.faults->give_up;
+    around.incoherent = options.incoherent;
+    faulty_ = std::make_unique<driver::FaultyDevice>(around);
+  }
   if (options.faults.has_value()) {
     RKNND_RETURN_IF_ERROR(EnableFaults(*options.faults, options.log));
   }
   driver::Device* const used =
       faulty_ == nullptr ? device_.get() : faulty_.get();
-  heaps_.emplace(driver::Heaps::Probe());
+  heaps_.emplace(driver::Heaps::Probe(options.heaps));
+  if (options.log != nullptr) {
+    for (const std::string& complaint : heaps_->complaints()) {
+      options.log->Write(transport::Severity::kWarning, complaint);
+    }
+  }
+  failures_.emplace(options.log, &clock_);
+  notes_.emplace(&*failures_);
+  RKNND_ASSIGN_OR_RETURN(physical_,
+                         driver::PhysicalMemory::Open(options.physical_memory));
   loader_.Start();
+  pager_.Start();
   RKNND_ASSIGN_OR_RETURN(workers_, transport::Workers::Create(loop_.get()));
 
   core::ServiceOptions service;
   service.device = used;
-  if (faulty_ != nullptr) service.faults = &faulty_->faults();
+  if (options.faults.has_value()) service.faults = &faulty_->faults();
+  service.incoherent = options.incoherent;
+  service.log = &*notes_;
   service.heaps = &*heaps_;
+  service.physical = &*physical_;
   service.clock = &clock_;
   service.loop = loop_.get();
   service.loader = &loader_;
+  service.pager = &pager_;
   service.timers = &*timers_;
   service.waker = workers_.get();
   service.limits = options.limits;
+  service.address_space = options.address_space;
+  service.user_limits = options.user_limits;
+  service.users = options.users;
   service.model_grace = options.model_grace;
   service.cache_dir = options.cache_dir;
+  service.cache_limit = options.cache_bytes;
+  service.preload = options.preload;
   service.vendor_sharing = options.vendor_sharing;
+  service.isolate = options.isolate;
   RKNND_ASSIGN_OR_RETURN(service_, core::Service::Create(service));
 
-  failures_.emplace(options.log, &clock_);
   transport::Environment environment;
   environment.loop = loop_.get();
   environment.service = service_.get();
@@ -80,8 +105,6 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
 
 absl::Status Runtime::EnableFaults(const RuntimeFaults& faults,
                                    transport::EventLog* log) {
-  faulty_ = std::make_unique<driver::FaultyDevice>(
-      driver::FaultyDeviceOptions{device_.get(), &clock_, faults.give_up});
   faulty_->set_changed([log](const driver::FaultReport& fault, bool set) {
     if (log == nullptr) return;
     const std::string what = absl::StrCat(
@@ -108,12 +131,14 @@ absl::Status Runtime::EnableFaults(const RuntimeFaults& faults,
 Runtime::~Runtime() {
   // 1. Every session is closed; its queued jobs vanish.
   server_.reset();
-  // 2. Nothing is loaded any more; a compilation that runs ends first.
+  // 2. Nothing is loaded any more; a compilation that runs ends first. Nor is
+  // memory attached.
   loader_.Stop();
+  pager_.Stop();
   // 3. Running jobs end, also those that only a fault keeps.
   if (faulty_ != nullptr) faulty_->Stop();
   if (workers_ != nullptr) workers_->Stop();
-  // 4. What loader and workers have posted still finds its service.
+  // 4. What these threads have posted still finds its service.
   if (loop_ != nullptr) {
     loop_->Quit();
     loop_->Run();

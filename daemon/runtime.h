@@ -1,10 +1,12 @@
-// The assembled daemon: device, heaps, core, loader, workers, server, on one
-// event loop. rknnd's main runs it on its main thread; client/local runs it on
-// a thread inside a host program, without signals or names in the file system.
+// The assembled daemon: device, heaps, core, loader, pager, workers, server, on
+// one event loop. rknnd's main runs it on its main thread; client/local runs it
+// on a thread inside a host program, without signals or names in the file
+// system.
 
 #ifndef DAEMON_RUNTIME_H_
 #define DAEMON_RUNTIME_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,7 @@
 #include "driver/fault.h"
 #include "driver/faults/faulty_device.h"
 #include "driver/memory/heap.h"
+#include "driver/memory/physical.h"
 
 namespace rknnd {
 
@@ -36,11 +39,20 @@ struct RuntimeFaults {
 struct RuntimeOptions {
   std::string device = "auto";
   std::string soc = "rk3588";
-  bool pace = false;  // jobs end when the SoC would end them
+  bool pace = false;        // jobs end when the SoC would end them
+  bool incoherent = false;  // CPU and NPU see each other only after a sync
+  driver::HeapConfig heaps;
+  bool isolate = true;
   core::SessionLimits limits;
+  uint64_t address_space = 0;  // 0: the device's
+  core::UserLimits user_limits;
+  std::map<uint32_t, core::UserLimits> users;  // by uid, instead
   transport::ServerLimits server_limits;
+  std::vector<driver::PhysicalWindow> physical_memory;  // that users may reach
   base::Nanoseconds model_grace = 30 * base::kSecond;
   std::string cache_dir;  // empty: none
+  uint64_t cache_bytes = uint64_t{4} << 30;
+  std::vector<std::string> preload;  // files of models
   bool vendor_sharing = false;
   std::optional<RuntimeFaults> faults;  // not given: cannot be asked for
   transport::EventLog* log = nullptr;   // outlives the runtime
@@ -83,6 +95,18 @@ class Runtime {
     base::EventLoop* const loop_;
   };
 
+  // What concerns a session and is of note to operators, as lines of the log.
+  class Notes final : public core::LogSink {
+   public:
+    explicit Notes(transport::FailureLog* log) : log_(log) {}
+    void Log(uint32_t /*level*/, const std::string& text) override {
+      log_->Note(text);
+    }
+
+   private:
+    transport::FailureLog* const log_;
+  };
+
   Runtime() = default;
   absl::Status Assemble(const RuntimeOptions& options);
   absl::Status EnableFaults(const RuntimeFaults& faults,
@@ -94,10 +118,12 @@ class Runtime {
   std::unique_ptr<driver::Device> device_;
   std::unique_ptr<driver::FaultyDevice> faulty_;  // around it; or null
   std::optional<driver::Heaps> heaps_;
-  Loader loader_;
+  std::optional<driver::PhysicalMemory> physical_;
+  Loader loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
   std::unique_ptr<transport::Workers> workers_;
   std::unique_ptr<core::Service> service_;
   std::optional<transport::FailureLog> failures_;
+  std::optional<Notes> notes_;
   std::unique_ptr<transport::SessionServer> server_;
   bool stopping_ = false;
 };

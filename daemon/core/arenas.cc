@@ -1,64 +1,245 @@
-// Arenas grow when a model comes and shrink when one leaves; both on the loop.
-// Sizes come from models the device has compiled.
+// Arenas grow when a model comes and shrink when one leaves. Sizes come from
+// models the device has compiled.
 
 #include "daemon/core/arenas.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/overflow.h"
 #include "base/status/status.h"
 
 namespace rknnd::core {
+namespace {
 
-absl::StatusOr<std::shared_ptr<Arena>> Arena::Create(driver::Device* device,
-                                                     const driver::Heaps* heaps,
-                                                     Account& account,
-                                                     uint64_t size) {
-  const std::string name = absl::StrCat("internal memory of ", size, " bytes");
-  std::string heap;
-  auto allocation = heaps->Allocate(size, &heap);
-  if (!allocation.ok()) return base::Annotate(allocation.status(), name);
-  RKNND_ASSIGN_OR_RETURN(Charge charge, account.TryCharge(MemoryKind::kInternal,
-                                                          allocation->size));
-  auto memory = device->Attach({allocation->fd.get(), 0, allocation->size},
-                               driver::MemoryAccess::kReadWrite);
-  if (!memory.ok()) return base::Annotate(memory.status(), name);
-
-  std::shared_ptr<Arena> arena(new Arena);
-  arena->charge_ = std::move(charge);
-  arena->fd_ = std::move(allocation->fd);
-  arena->memory_ = *std::move(memory);
-  arena->size_ = size;
-  return arena;
+// Where there is an arena of `has` bytes. It stays until the next one is there:
+// jobs go on.
+std::string WhereOf(uint32_t core, uint64_t has) {
+  if (has == 0) return absl::StrCat("core ", core);
+  return absl::StrCat("core ", core, ", beside the ", has,
+                      " bytes it has until then");
 }
 
-Arenas::Arenas(driver::Device* device, const driver::Heaps* heaps,
-               std::shared_ptr<Account> account)
-    : device_(device),
-      heaps_(heaps),
-      account_(std::move(account)),
-      arenas_(device->info().cores) {}
+}  // namespace
 
-absl::Status Arenas::Fit(const std::vector<uint64_t>& needs) {
-  for (uint32_t core = 0; core < needs.size(); ++core) {
-    const std::shared_ptr<Arena> current = Get(core);
-    const uint64_t has = current == nullptr ? 0 : current->size();
-    if (needs[core] == has) continue;
-    std::shared_ptr<Arena> fitting;
-    if (needs[core] != 0) {
-      auto created = Arena::Create(device_, heaps_, *account_, needs[core]);
-      if (!created.ok() && needs[core] > has) {
-        return base::Annotate(created.status(), absl::StrCat("core ", core));
-      }
-      if (!created.ok()) continue;
-      fitting = *std::move(created);
-    }
-    base::MutexLock lock(mutex_);
-    // The old one goes with `current`, outside the lock.
-    arenas_[core] = std::move(fitting);
+Arena::Arena(const Paging& paging, Charge charge, PagedMemory memory,
+             uint64_t size)
+    : paging_(paging),
+      charge_(std::move(charge)),
+      memory_(std::move(memory)),
+      size_(size) {}
+
+Arena::~Arena() {
+  charge_ = Charge();
+  FreeMemory(paging_, std::move(memory_));
+}
+
+void Arena::Make(const Paging& paging, Account& account, uint64_t size,
+                 Callback done) {
+  const std::string name = absl::StrCat("internal memory of ", size, " bytes");
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::optional<uint64_t> pages = base::CheckedAlignUp(size, page);
+  if (!pages.has_value()) {
+    return done(absl::ResourceExhaustedError(absl::StrCat(name, " is none")));
   }
-  return absl::OkStatus();
+  auto charge = account.TryCharge(MemoryKind::kInternal, *pages);
+  if (!charge.ok()) return done(base::Annotate(charge.status(), name));
+
+  struct Making {
+    Charge charge;
+    Callback done;
+    absl::StatusOr<PagedMemory> made = absl::CancelledError();
+  };
+  auto making = std::make_shared<Making>();
+  making->charge = *std::move(charge);
+  making->done = std::move(done);
+  const auto finish = [paging, size, name](Making& of) {
+    const Callback tell = std::move(of.done);
+    if (!of.made.ok()) {
+      of.charge = Charge();
+      return tell(base::Annotate(of.made.status(), name));
+    }
+    // A heap may give more than whole pages.
+    if (absl::Status paid = of.charge.Resize(of.made->size); !paid.ok()) {
+      FreeMemory(paging, *std::move(of.made));
+      return tell(base::Annotate(paid, name));
+    }
+    tell(std::make_shared<Arena>(paging, std::move(of.charge),
+                                 *std::move(of.made), size));
+  };
+  if (size <= kInlineBytes) {
+    making->made = MakeMemory(paging, size, 0);
+    return finish(*making);
+  }
+  paging.pager->Post(
+      [making = std::move(making), paging, size, finish]() mutable {
+        making->made = MakeMemory(paging, size, 0);
+        // All of it: what was the loop's is let go of there.
+        paging.loop->Post(
+            [making = std::move(making), finish] { finish(*making); });
+      });
+}
+
+Arenas::Arenas(const Paging& paging, std::shared_ptr<Account> account)
+    : paging_(paging),
+      account_(std::move(account)),
+      cores_(paging.device->info().cores),
+      refusals_(cores_),
+      arenas_(cores_) {}
+
+void Arenas::Fit(const ArenaNeed& need, StatusCallback done) {
+  if (Has(need)) return done(absl::OkStatus());
+  waiters_.push_back({need, std::move(done)});
+  Refit();
+}
+
+void Arenas::Refit() {
+  // What was refused may be possible by now.
+  refusals_.assign(cores_, {});
+  Step();
+}
+
+void Arenas::Stop() {
+  waiters_.clear();
+  needs_ = nullptr;
+  Refit();
+}
+
+uint64_t Arenas::SizeOf(uint32_t core) const {
+  const std::shared_ptr<Arena> arena = Get(core);
+  return arena == nullptr ? 0 : arena->size();
+}
+
+bool Arenas::Has(const ArenaNeed& need) const {
+  for (uint32_t core = 0; core < cores_; ++core) {
+    if ((need.cores >> core & 1) != 0 && SizeOf(core) < need.size) return false;
+  }
+  return true;
+}
+
+uint64_t Arenas::NeedOf(uint32_t core) const {
+  const std::vector<uint64_t> needs =
+      needs_ == nullptr ? std::vector<uint64_t>() : needs_();
+  return core < needs.size() ? needs[core] : 0;
+}
+
+uint64_t Arenas::MostWaitedFor(uint32_t core) const {
+  uint64_t most = 0;
+  for (const Waiter& waiter : waiters_) {
+    if ((waiter.need.cores >> core & 1) == 0) continue;
+    most = std::max(most, waiter.need.size);
+  }
+  return most;
+}
+
+uint64_t Arenas::Wanted(uint32_t core,
+                        const std::vector<uint64_t>& needs) const {
+  return std::max(core < needs.size() ? needs[core] : 0, MostWaitedFor(core));
+}
+
+std::optional<uint64_t> Arenas::NextSize(
+    uint32_t core, const std::vector<uint64_t>& needs) const {
+  const uint64_t has = SizeOf(core);
+  const uint64_t wanted = Wanted(core, needs);
+  const Refusals& refused = refusals_[core];
+  if (wanted == has) return std::nullopt;
+  if (wanted < has) {
+    if (wanted == refused.shrinkage) return std::nullopt;
+    return wanted;
+  }
+  if (wanted < refused.growth) return wanted;
+  // In vain for the largest; perhaps not for who waits.
+  const uint64_t waited = MostWaitedFor(core);
+  if (waited > has && waited < refused.growth) return waited;
+  return std::nullopt;
+}
+
+void Arenas::Step() {
+  // Whoever is told here may ask for the next thing.
+  step_again_ = true;
+  if (stepping_) return;
+  stepping_ = true;
+  while (step_again_) {
+    step_again_ = false;
+    StepOnce();
+  }
+  stepping_ = false;
+}
+
+void Arenas::StepOnce() {
+  Answer([this](const ArenaNeed& need) { return Has(need); }, absl::OkStatus());
+  const std::vector<uint64_t> needs =
+      needs_ == nullptr ? std::vector<uint64_t>() : needs_();
+  for (uint32_t core = 0; core < cores_; ++core) {
+    const std::optional<uint64_t> size = NextSize(core, needs);
+    if (!size.has_value()) continue;
+    if (*size == 0) {
+      Install(core, nullptr);
+    } else if (!making_.has_value()) {
+      Begin(core, *size);
+    }
+  }
+}
+
+void Arenas::Begin(uint32_t core, uint64_t size) {
+  making_ = {core, size};
+  Arena::Make(paging_, *account_, size,
+              [weak = weak_from_this(), core,
+               size](absl::StatusOr<std::shared_ptr<Arena>> made) {
+                const auto self = weak.lock();
+                if (self != nullptr) self->OnMade(core, size, std::move(made));
+              });
+}
+
+void Arenas::OnMade(uint32_t core, uint64_t size,
+                    absl::StatusOr<std::shared_ptr<Arena>> made) {
+  making_.reset();
+  const uint64_t has = SizeOf(core);
+  if (!made.ok()) {
+    if (size < has) {
+      refusals_[core].shrinkage = size;
+    } else if (has > 0 && NeedOf(core) == 0) {
+      // The last that needed the old one has gone, to make room perhaps: what
+      // it takes may be what is lacking.
+      Install(core, nullptr);
+    } else {
+      refusals_[core].growth = std::min(refusals_[core].growth, size);
+      Answer(
+          [core, size](const ArenaNeed& need) {
+            return (need.cores >> core & 1) != 0 && need.size >= size;
+          },
+          base::Annotate(made.status(), WhereOf(core, has)));
+    }
+  } else {
+    // The needs may have changed meanwhile: what is too small for them now must
+    // not take the place of what is large enough.
+    const uint64_t wanted = std::max(NeedOf(core), MostWaitedFor(core));
+    if (wanted != 0 && (size >= wanted || size > has)) {
+      Install(core, *std::move(made));
+    }
+  }
+  Step();
+}
+
+void Arenas::Install(uint32_t core, std::shared_ptr<Arena> arena) {
+  base::MutexLock lock(mutex_);
+  arenas_[core].swap(arena);
+  // The old one goes with `arena`, after the lock.
+}
+
+template <class Predicate>
+void Arenas::Answer(const Predicate& picks, const absl::Status& status) {
+  std::vector<Waiter> picked;
+  for (Waiter& waiter : waiters_) {
+    if (!picks(waiter.need)) continue;
+    picked.push_back({waiter.need, std::exchange(waiter.done, nullptr)});
+  }
+  std::erase_if(waiters_,
+                [](const Waiter& waiter) { return waiter.done == nullptr; });
+  for (const Waiter& waiter : picked) waiter.done(status);
 }
 
 std::shared_ptr<Arena> Arenas::Get(uint32_t core) const {

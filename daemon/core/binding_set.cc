@@ -14,6 +14,9 @@
 namespace rknnd::core {
 namespace {
 
+// What the starts of intermediate tensors are aligned to.
+constexpr uint64_t kInternalAlignment = 64;
+
 const char* Word(driver::Direction direction) {
   return direction == driver::Direction::kInput ? "input" : "output";
 }
@@ -57,7 +60,7 @@ bool IsNative(const driver::ProgramInfo& program, driver::Direction direction,
 // Why more than the packed tensor is needed, where a client chose a stride.
 std::string StrideReason(const driver::TensorAttr& tensor,
                          const driver::TensorFormat& format) {
-  if (format.w_stride != 0 && tensor.dims.size() == 4 &&
+  if (tensor.dims.size() == 4 && format.w_stride > tensor.dims[2] &&
       format.layout == driver::TensorLayout::kNhwc &&
       tensor.layout == driver::TensorLayout::kNhwc) {
     return absl::StrCat(": width ", tensor.dims[2], " is stored with stride ",
@@ -68,18 +71,36 @@ std::string StrideReason(const driver::TensorAttr& tensor,
   }
   return absl::StrCat(" in ", driver::TensorTypeName(format.type), " ",
                       driver::TensorLayoutName(format.layout),
-                      ". Allocate size_with_stride");
+                      format.type == tensor.type
+                          ? ". Allocate size_with_stride"
+                          : ", whatever size_with_stride says of the type "
+                            "that was queried");
+}
+
+MemoryRange RangeOf(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  const uint64_t begin = buffer.origin() + offset;
+  return {buffer.identity(), begin, begin + bytes};
+}
+
+absl::Status CheckInside(uint64_t offset, uint64_t size, uint64_t buffer,
+                         const std::string& name) {
+  if (offset <= buffer && size <= buffer - offset) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": bytes ", offset, " to ", offset, "+", size,
+                   " are not inside the buffer of ", buffer, " bytes"));
 }
 
 }  // namespace
 
 std::shared_ptr<const BindingSet> BindingSet::Empty(
-    std::shared_ptr<const LoadedModel> model) {
+    std::shared_ptr<const LoadedModel> model, bool internal_outside) {
   std::shared_ptr<BindingSet> set(new BindingSet);
   const auto prepare = [](Side& side, size_t tensors) {
     side.bindings.resize(tensors);
     side.buffers.resize(tensors);
     side.sizes.resize(tensors);
+    side.needed.resize(tensors);
+    side.frames.resize(tensors);
     side.lost.resize(tensors);
     side.conversions.resize(tensors);
     side.unbound = tensors;
@@ -88,22 +109,73 @@ std::shared_ptr<const BindingSet> BindingSet::Empty(
   prepare(set->outputs_, model->program().outputs.size());
   set->row_ = model->info().largest;
   set->chosen_ = !model->dynamic();
+  set->lacks_internal_ = internal_outside && model->internal_size() != 0;
   set->model_ = std::move(model);
   return set;
 }
 
+absl::Status BindingSet::CheckIndex(driver::Direction direction,
+                                    uint32_t index) const {
+  const size_t tensors = Tensors(program(), direction).size();
+  if (index < tensors) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Word(direction), " ", index, " does not exist: model '",
+                   model_->name, "' has ", tensors));
+}
+
 absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::With(
     const BindRequest& request, std::shared_ptr<Buffer> buffer) const {
-  const size_t tensors = Tensors(program(), request.direction).size();
-  if (request.index >= tensors) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Word(request.direction), " ", request.index, " does not exist: model '",
-        model_->name, "' has ", tensors));
+  RKNND_RETURN_IF_ERROR(CheckIndex(request.direction, request.index));
+  uint64_t needed = 0;
+  if (buffer != nullptr) {
+    RKNND_ASSIGN_OR_RETURN(needed, Check(request, *buffer));
   }
-  if (buffer != nullptr) RKNND_RETURN_IF_ERROR(Check(request, *buffer));
-
   std::shared_ptr<BindingSet> changed(new BindingSet(*this));
-  changed->Put(request, std::move(buffer));
+  changed->Put(request, std::move(buffer), needed);
+  changed->NoteConflict();
+  return changed;
+}
+
+absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::WithFrame(
+    const FrameRequest& request, PlaneBuffers buffers) const {
+  RKNND_RETURN_IF_ERROR(CheckIndex(driver::Direction::kInput, request.index));
+  RKNND_ASSIGN_OR_RETURN(
+      auto frame,
+      BoundFrame::Make(
+          *model_->model, row_, request, std::move(buffers),
+          TensorName(program(), driver::Direction::kInput, request.index)));
+  std::shared_ptr<BindingSet> changed(new BindingSet(*this));
+  changed->PutFrame(std::move(frame));
+  changed->NoteConflict();
+  return changed;
+}
+
+absl::StatusOr<std::shared_ptr<const BindingSet>> BindingSet::WithInternal(
+    const MemoryRequest& request, std::shared_ptr<Buffer> buffer) const {
+  std::shared_ptr<BindingSet> changed(new BindingSet(*this));
+  const uint64_t needed = model_->internal_size();
+  if (buffer != nullptr) {
+    const std::string name =
+        absl::StrCat("internal memory of model '", model_->name, "'");
+    RKNND_RETURN_IF_ERROR(CheckRange(request, *buffer, name));
+    if (request.offset % kInternalAlignment != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": offset ", request.offset,
+                       " is not a multiple of ", kInternalAlignment));
+    }
+    if (request.size < needed) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name, " has ", request.size, " bytes, ", needed, " needed",
+          model_->dynamic() ? " for its largest shape" : "",
+          ": give total_internal_size of RKNN_QUERY_MEM_SIZE"));
+    }
+    changed->internal_.range = RangeOf(*buffer, request.offset, needed);
+  } else {
+    changed->internal_.range = {};
+  }
+  changed->lacks_internal_ = buffer == nullptr && needed != 0;
+  changed->internal_.buffer = std::move(buffer);
+  changed->NoteConflict();
   return changed;
 }
 
@@ -118,22 +190,43 @@ std::shared_ptr<const BindingSet> BindingSet::ForRow(uint32_t row) const {
     Side& other = input ? changed->inputs_ : changed->outputs_;
     for (uint32_t i = 0; i < side.buffers.size(); ++i) {
       if (side.buffers[i] == nullptr) continue;
+      if (side.frames[i] != nullptr) {
+        other.lost[i] = changed->Refit(*side.frames[i]);
+        continue;
+      }
       BindRequest request;
       request.direction = direction;
       request.index = i;
       request.offset = side.bindings[i].offset;
       request.size = side.sizes[i];
       request.format = side.bindings[i].format;
-      const absl::Status fits = changed->Check(request, *side.buffers[i]);
-      changed->Put(request, fits.ok() ? side.buffers[i] : nullptr);
-      other.lost[i] = std::string(fits.message());
+      const auto fits = changed->Check(request, *side.buffers[i]);
+      changed->Put(request, fits.ok() ? side.buffers[i] : nullptr,
+                   fits.ok() ? *fits : 0);
+      other.lost[i] = std::string(fits.status().message());
     }
   }
+  changed->NoteConflict();
   return changed;
 }
 
-void BindingSet::Put(const BindRequest& request,
-                     std::shared_ptr<Buffer> buffer) {
+std::string BindingSet::Refit(const BoundFrame& frame) {
+  const FrameRequest& request = frame.request();
+  auto fits = BoundFrame::Make(
+      *model_->model, row_, request, frame.buffers(),
+      TensorName(program(), driver::Direction::kInput, request.index));
+  if (fits.ok()) {
+    PutFrame(*std::move(fits));
+    return "";
+  }
+  BindRequest nothing;
+  nothing.index = request.index;
+  Put(nothing, nullptr, 0);
+  return std::string(fits.status().message());
+}
+
+void BindingSet::Put(const BindRequest& request, std::shared_ptr<Buffer> buffer,
+                     uint64_t needed) {
   Side& side =
       request.direction == driver::Direction::kInput ? inputs_ : outputs_;
   std::shared_ptr<Buffer>& slot = side.buffers[request.index];
@@ -141,7 +234,9 @@ void BindingSet::Put(const BindRequest& request,
   side.unbound -= buffer == nullptr ? 0 : 1;
   slot = std::move(buffer);
   side.sizes[request.index] = request.size;
+  side.needed[request.index] = needed;
   side.lost[request.index].clear();
+  side.frames[request.index] = nullptr;
   side.bindings[request.index] =
       slot == nullptr ? driver::TensorBinding{}
                       : driver::TensorBinding{slot->memory(), request.offset,
@@ -157,6 +252,25 @@ void BindingSet::Put(const BindRequest& request,
                  driver::ElementSize(request.format.type);
   }
   side.converted += conversion;
+}
+
+void BindingSet::PutFrame(std::shared_ptr<const BoundFrame> frame) {
+  BindRequest first;
+  first.index = frame->request().index;
+  first.offset = frame->request().planes[0].offset;
+  first.size = frame->request().planes[0].size;
+  // What a frame becomes; Put counts it as pixels that need no conversion.
+  first.format = {.type = driver::TensorType::kUint8,
+                  .layout = driver::TensorLayout::kNhwc};
+  Put(first, frame->buffers()[0], frame->needed()[0]);
+  driver::TensorBinding& binding = inputs_.bindings[first.index];
+  binding.program_syncs = frame->imported();
+  binding.frame = &frame->frame();
+  uint64_t& conversion = inputs_.conversions[first.index];
+  inputs_.converted -= conversion;
+  conversion = program().inputs[first.index].elements;
+  inputs_.converted += conversion;
+  inputs_.frames[first.index] = std::move(frame);
 }
 
 absl::Status BindingSet::CheckComplete() const {
@@ -186,28 +300,77 @@ absl::Status BindingSet::CheckComplete() const {
         "' has no memory: set it before the run (rknn_inputs_set or "
         "rknn_set_io_mem)"));
   }
+  if (lacks_internal_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model '", model_->name, "' needs ", model_->internal_size(),
+        " bytes of internal memory and the context was made to get them from "
+        "outside: call rknn_set_internal_mem before the run"));
+  }
+  if (!conflict_.empty()) return absl::FailedPreconditionError(conflict_);
   return absl::OkStatus();
 }
 
+void BindingSet::NoteConflict() {
+  conflict_.clear();
+  std::vector<MemoryUse> uses;
+  size_t name = 0;
+  for (const Side* side : {&inputs_, &outputs_}) {
+    for (size_t i = 0; i < side->buffers.size(); ++i, ++name) {
+      if (side->buffers[i] == nullptr) continue;
+      uses.push_back({RangeOf(*side->buffers[i], side->bindings[i].offset,
+                              side->needed[i]),
+                      side == &outputs_, name});
+      if (side->frames[i] == nullptr) continue;
+      const BoundFrame& frame = *side->frames[i];
+      for (size_t p = 1; p < frame.buffers().size(); ++p) {
+        if (frame.buffers()[p] == nullptr) continue;
+        uses.push_back(
+            {RangeOf(*frame.buffers()[p], frame.request().planes[p].offset,
+                     frame.needed()[p]),
+             false, name});
+      }
+    }
+  }
+  if (alone() != nullptr) uses.push_back({*alone(), true, name});
+  const auto conflict = FindConflict(uses);
+  if (!conflict.has_value()) return;
+  conflict_ =
+      absl::StrCat(UseName(conflict->first), " and ", UseName(conflict->second),
+                   " of model '", model_->name,
+                   "' are in the same memory and a run would write "
+                   "over one of them: give each memory of its own");
+}
+
+std::string BindingSet::UseName(size_t use) const {
+  const size_t inputs = inputs_.buffers.size();
+  if (use < inputs) {
+    return TensorName(program(), driver::Direction::kInput, use);
+  }
+  if (use - inputs < outputs_.buffers.size()) {
+    return TensorName(program(), driver::Direction::kOutput, use - inputs);
+  }
+  return "the internal memory";
+}
+
 uint32_t BindingSet::Count(const Buffer* buffer) const {
-  uint32_t count = 0;
+  uint32_t count = internal_.buffer.get() == buffer ? 1 : 0;
   for (const Side* side : {&inputs_, &outputs_}) {
     for (const auto& bound : side->buffers) count += bound.get() == buffer;
+    for (const auto& frame : side->frames) {
+      for (size_t p = 1; frame != nullptr && p < driver::kMaxPlanes; ++p) {
+        count += frame->buffers()[p].get() == buffer;
+      }
+    }
   }
   return count;
 }
 
-absl::Status BindingSet::Check(const BindRequest& request,
-                               const Buffer& buffer) const {
+absl::StatusOr<uint64_t> BindingSet::Check(const BindRequest& request,
+                                           const Buffer& buffer) const {
   const std::string name =
       TensorName(program(), request.direction, request.index);
-  if (request.offset > buffer.size() ||
-      request.size > buffer.size() - request.offset) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": bytes ", request.offset, " to ", request.offset,
-                     "+", request.size, " are not inside the buffer of ",
-                     buffer.size(), " bytes"));
-  }
+  RKNND_RETURN_IF_ERROR(
+      CheckInside(request.offset, request.size, buffer.size(), name));
   RKNND_ASSIGN_OR_RETURN(
       const uint64_t needed,
       model_->model->CheckBinding(row_, request.direction, request.index,
@@ -228,6 +391,17 @@ absl::Status BindingSet::Check(const BindRequest& request,
   if (request.direction == driver::Direction::kOutput && buffer.read_only()) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, " cannot be bound to memory whose fd allows reading only"));
+  }
+  return needed;
+}
+
+absl::Status CheckRange(const MemoryRequest& request, const Buffer& buffer,
+                        const std::string& name) {
+  RKNND_RETURN_IF_ERROR(
+      CheckInside(request.offset, request.size, buffer.size(), name));
+  if (buffer.read_only()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " cannot be memory whose fd allows reading only"));
   }
   return absl::OkStatus();
 }

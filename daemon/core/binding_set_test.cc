@@ -18,7 +18,7 @@ class BindingSetTest : public testing::CoreTest {
   BindingSetTest() : session_(Open()) {
     Upload(session_, kModel);
     Create(session_, 1, kModel);
-    EXPECT_TRUE(session_->AllocateBuffer(5, 4096, 0).ok());
+    EXPECT_TRUE(AllocateNow(session_, 5, 4096, 0).ok());
   }
   absl::Status Bind(const BindRequest& request) {
     return session_->Bind(request);
@@ -137,7 +137,7 @@ TEST_F(BindingSetTest, RunningJobKeepsWhatWasBoundWhenItWasSubmitted) {
   ASSERT_EQ(device.held(), 1U);
   const uint64_t before = memory().io;
 
-  ASSERT_TRUE(session_->AllocateBuffer(9, 4096, 0).ok());
+  ASSERT_TRUE(AllocateNow(session_, 9, 4096, 0).ok());
   ASSERT_TRUE(Bind(BindTo(2, Direction::kInput, 0, 9, 4096)).ok());
   ASSERT_TRUE(session_->ReleaseBuffer(200).ok());
   EXPECT_EQ(memory().io, before + 4096);
@@ -155,7 +155,8 @@ TEST_F(BindingSetTest, OnlyTensorsInAnotherFormatAreConverted) {
   };
   ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 0, 5, 4096)).ok());
   ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 1, 5, 4096)).ok());
-  ASSERT_TRUE(Bind(BindTo(1, Direction::kOutput, 0, 5, 4096)).ok());
+  ASSERT_TRUE(AllocateNow(session_, 6, 4096, 0).ok());
+  ASSERT_TRUE(Bind(BindTo(1, Direction::kOutput, 0, 6, 4096)).ok());
   EXPECT_EQ(converted().to_device_conversion, 0U);
   BindRequest floats = BindTo(1, Direction::kInput, 1, 5, 4096);
   floats.format.type = driver::TensorType::kFloat32;
@@ -164,7 +165,7 @@ TEST_F(BindingSetTest, OnlyTensorsInAnotherFormatAreConverted) {
   EXPECT_EQ(converted().to_device_conversion, 8000U);
   // Bound again as the NPU has it: no more.
   ASSERT_TRUE(Bind(BindTo(1, Direction::kInput, 1, 5, 4096)).ok());
-  BindRequest planes = BindTo(1, Direction::kOutput, 0, 5, 4096);
+  BindRequest planes = BindTo(1, Direction::kOutput, 0, 6, 4096);
   planes.format.layout = driver::TensorLayout::kNchw;
   ASSERT_TRUE(Bind(planes).ok());
   EXPECT_EQ(converted().to_device_conversion, 8000U);

@@ -32,7 +32,7 @@ class BufferTableTest : public testing::CoreTest {
 
 TEST_F(BufferTableTest, AllocatedBufferIsMappableByItsClient) {
   const TestSession session = Open();
-  auto buffer = session->AllocateBuffer(1, 5000, 0);
+  auto buffer = AllocateNow(session, 1, 5000, 0);
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_EQ(buffer->size, 2 * kPage);
   EXPECT_EQ(buffer->heap, "memfd");
@@ -44,8 +44,8 @@ TEST_F(BufferTableTest, AllocatedBufferIsMappableByItsClient) {
 
 TEST_F(BufferTableTest, BufferIsChargedToItsSessionWithTheKernelsSize) {
   const TestSession session = Open();
-  ASSERT_TRUE(session->AllocateBuffer(1, 5000, 0).ok());
-  ASSERT_TRUE(session->ImportBuffer(2, Memfd(kPage), 0).ok());
+  ASSERT_TRUE(AllocateNow(session, 1, 5000, 0).ok());
+  ASSERT_TRUE(ImportNow(session, 2, Memfd(kPage), 0).ok());
   EXPECT_EQ(memory().io, 3 * kPage);
   EXPECT_EQ(service->Sessions()[0].memory, 3 * kPage);
   EXPECT_EQ(service->Sessions()[0].buffers, 2U);
@@ -54,8 +54,8 @@ TEST_F(BufferTableTest, BufferIsChargedToItsSessionWithTheKernelsSize) {
 TEST_F(BufferTableTest, ReleasedBufferLeavesNothing) {
   const TestSession session = Open();
   const size_t fds = OpenFds();
-  ASSERT_TRUE(session->AllocateBuffer(1, 5000, 0).ok());
-  ASSERT_TRUE(session->ImportBuffer(2, Memfd(kPage), 0).ok());
+  ASSERT_TRUE(AllocateNow(session, 1, 5000, 0).ok());
+  ASSERT_TRUE(ImportNow(session, 2, Memfd(kPage), 0).ok());
   ASSERT_TRUE(session->ReleaseBuffer(1).ok());
   ASSERT_TRUE(session->ReleaseBuffer(2).ok());
   EXPECT_EQ(memory().total(), 0U);
@@ -65,40 +65,40 @@ TEST_F(BufferTableTest, ReleasedBufferLeavesNothing) {
 
 TEST_F(BufferTableTest, NumberZeroIsRefused) {
   const TestSession session = Open();
-  EXPECT_EQ(session->AllocateBuffer(0, kPage, 0).status().code(),
+  EXPECT_EQ(AllocateNow(session, 0, kPage, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(BufferTableTest, UsedNumberIsRefusedAndFreeAgainAfterRelease) {
   const TestSession session = Open();
-  ASSERT_TRUE(session->AllocateBuffer(7, kPage, 0).ok());
-  EXPECT_EQ(session->ImportBuffer(7, Memfd(kPage), 0).status().code(),
+  ASSERT_TRUE(AllocateNow(session, 7, kPage, 0).ok());
+  EXPECT_EQ(ImportNow(session, 7, Memfd(kPage), 0).status().code(),
             absl::StatusCode::kAlreadyExists);
   ASSERT_TRUE(session->ReleaseBuffer(7).ok());
-  EXPECT_TRUE(session->ImportBuffer(7, Memfd(kPage), 0).ok());
+  EXPECT_TRUE(ImportNow(session, 7, Memfd(kPage), 0).ok());
 }
 
 TEST_F(BufferTableTest, AnotherSessionsNumberDoesNotExist) {
   const TestSession first = Open(1);
   const TestSession second = Open(2);
-  ASSERT_TRUE(first->AllocateBuffer(7, kPage, 0).ok());
+  ASSERT_TRUE(AllocateNow(first, 7, kPage, 0).ok());
   EXPECT_EQ(second->ReleaseBuffer(7).code(), absl::StatusCode::kNotFound);
-  EXPECT_TRUE(second->AllocateBuffer(7, kPage, 0).ok());
+  EXPECT_TRUE(AllocateNow(second, 7, kPage, 0).ok());
 }
 
 TEST_F(BufferTableTest, ImpossibleSizesAreRefused) {
   const TestSession session = Open();
   for (const uint64_t size :
        {uint64_t{0}, UINT64_MAX, UINT64_MAX - 4095, uint64_t{1} << 63}) {
-    EXPECT_FALSE(session->AllocateBuffer(1, size, 0).ok()) << size;
+    EXPECT_FALSE(AllocateNow(session, 1, size, 0).ok()) << size;
   }
   EXPECT_EQ(memory().total(), 0U);
 }
 
 TEST_F(BufferTableTest, UnknownFlagsAreRefusedAndHintsAccepted) {
   const TestSession session = Open();
-  EXPECT_FALSE(session->AllocateBuffer(1, kPage, 0x100).ok());
-  EXPECT_TRUE(session->AllocateBuffer(1, kPage, 2 | 4).ok());
+  EXPECT_FALSE(AllocateNow(session, 1, kPage, 0x1000).ok());
+  EXPECT_TRUE(AllocateNow(session, 1, kPage, 2 | 4).ok());
 }
 
 TEST_F(BufferTableTest, ImportOfWhatIsNoMemoryIsRefused) {
@@ -106,24 +106,23 @@ TEST_F(BufferTableTest, ImportOfWhatIsNoMemoryIsRefused) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   base::UniqueFd write_end(ends[1]);
-  EXPECT_FALSE(session->ImportBuffer(1, base::UniqueFd(ends[0]), 0).ok());
-  EXPECT_FALSE(
-      session
-          ->ImportBuffer(
-              1, base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)), 0)
-          .ok());
-  EXPECT_FALSE(session->ImportBuffer(1, base::UniqueFd(), 0).ok());
+  EXPECT_FALSE(ImportNow(session, 1, base::UniqueFd(ends[0]), 0).ok());
+  EXPECT_FALSE(ImportNow(session, 1,
+                         base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC)),
+                         0)
+                   .ok());
+  EXPECT_FALSE(ImportNow(session, 1, base::UniqueFd(), 0).ok());
   const base::UniqueFd unsealed(memfd_create("unsealed", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(unsealed.get(), kPage), 0);
   auto copy = base::Duplicate(unsealed.get());
   ASSERT_TRUE(copy.ok());
-  EXPECT_FALSE(session->ImportBuffer(1, *std::move(copy), 0).ok());
+  EXPECT_FALSE(ImportNow(session, 1, *std::move(copy), 0).ok());
   EXPECT_EQ(memory().total(), 0U);
 }
 
 TEST_F(BufferTableTest, ImportSmallerThanSaidNamesBothSizes) {
   const TestSession session = Open();
-  const auto buffer = session->ImportBuffer(3, Memfd(kPage), 8000);
+  const auto buffer = ImportNow(session, 3, Memfd(kPage), 8000);
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(buffer.status().message().find("8000"), std::string::npos);
   EXPECT_NE(buffer.status().message().find("4096"), std::string::npos);
@@ -134,7 +133,7 @@ TEST_F(BufferTableTest, SparseImportIsChargedBeforeItIsMapped) {
   options.limits.memory = 1 << 20;
   StartService();
   const TestSession session = Open(42);
-  const auto buffer = session->ImportBuffer(1, Memfd(uint64_t{1} << 28), 0);
+  const auto buffer = ImportNow(session, 1, Memfd(uint64_t{1} << 28), 0);
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(buffer.status().message().find("'memory' of 1048576"),
             std::string::npos);
@@ -147,8 +146,8 @@ TEST_F(BufferTableTest, BufferThatKeepsOthersWaitingIsRefusedUnmapped) {
   StartService();
   const TestSession session = Open(42);
 
-  const auto made = session->AllocateBuffer(1, (1 << 20) + 1, 0);
-  const auto imported = session->ImportBuffer(2, Memfd(2 << 20), 0);
+  const auto made = AllocateNow(session, 1, (1 << 20) + 1, 0);
+  const auto imported = ImportNow(session, 2, Memfd(2 << 20), 0);
 
   for (const auto* refused : {&made, &imported}) {
     EXPECT_EQ(refused->status().code(), absl::StatusCode::kResourceExhausted);
@@ -156,16 +155,16 @@ TEST_F(BufferTableTest, BufferThatKeepsOthersWaitingIsRefusedUnmapped) {
               std::string::npos);
   }
   EXPECT_EQ(device.memories(), 0U);
-  EXPECT_TRUE(session->AllocateBuffer(1, 1 << 20, 0).ok());
+  EXPECT_TRUE(AllocateNow(session, 1, 1 << 20, 0).ok());
 }
 
 TEST_F(BufferTableTest, BufferLimitNamesLimitAndHolder) {
   options.limits.buffers = 2;
   StartService();
   const TestSession session = Open(42);
-  ASSERT_TRUE(session->AllocateBuffer(1, kPage, 0).ok());
-  ASSERT_TRUE(session->AllocateBuffer(2, kPage, 0).ok());
-  const auto refused = session->AllocateBuffer(3, kPage, 0);
+  ASSERT_TRUE(AllocateNow(session, 1, kPage, 0).ok());
+  ASSERT_TRUE(AllocateNow(session, 2, kPage, 0).ok());
+  const auto refused = AllocateNow(session, 3, kPage, 0);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(refused.status().message().find("'buffers' is 2"),
             std::string::npos);
@@ -179,12 +178,12 @@ TEST_F(BufferTableTest, ReleasedNumbersStillBoundCountTowardsTheLimit) {
   Upload(session, "inputs=3");
   Create(session, 1, "inputs=3");
   for (uint32_t i = 0; i < 2; ++i) {
-    ASSERT_TRUE(session->AllocateBuffer(9, kPage, 0).ok());
+    ASSERT_TRUE(AllocateNow(session, 9, kPage, 0).ok());
     ASSERT_TRUE(
         session->Bind(BindTo(1, driver::Direction::kInput, i, 9, kPage)).ok());
     ASSERT_TRUE(session->ReleaseBuffer(9).ok());
   }
-  EXPECT_EQ(session->AllocateBuffer(9, kPage, 0).status().code(),
+  EXPECT_EQ(AllocateNow(session, 9, kPage, 0).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
@@ -196,7 +195,7 @@ TEST_F(BufferTableTest, ReadOnlyImportServesInputsOnly) {
   const std::string path = "/proc/self/fd/" + std::to_string(writable.get());
   base::UniqueFd read_only(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_TRUE(read_only.valid());
-  const auto imported = session->ImportBuffer(1, std::move(read_only), kPage);
+  const auto imported = ImportNow(session, 1, std::move(read_only), kPage);
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_TRUE(
       session->Bind(BindTo(1, driver::Direction::kInput, 0, 1, kPage)).ok());
@@ -209,8 +208,8 @@ TEST_F(BufferTableTest, FailedAttachLeavesNothing) {
   const TestSession session = Open();
   const size_t fds = OpenFds();
   device.set_attach_limit(1);
-  EXPECT_FALSE(session->AllocateBuffer(1, kPage, 0).ok());
-  EXPECT_FALSE(session->ImportBuffer(1, Memfd(kPage), 0).ok());
+  EXPECT_FALSE(AllocateNow(session, 1, kPage, 0).ok());
+  EXPECT_FALSE(ImportNow(session, 1, Memfd(kPage), 0).ok());
   EXPECT_EQ(memory().total(), 0U);
   EXPECT_EQ(OpenFds(), fds);
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,8 +15,11 @@ namespace {
 
 constexpr uint32_t kPriorityBits = 0x3;
 constexpr uint32_t kCollectPerf = 0x8;
+constexpr uint32_t kAllOutside = 0x10;
 constexpr uint32_t kInfoOnly = 0x100;
+constexpr uint32_t kInternalOutside = 0x200;
 constexpr uint32_t kEnableSram = 0x800;
+constexpr uint32_t kShareSram = 0x1000;
 constexpr uint32_t kKeepInputCaches = 0x4000;
 constexpr uint32_t kKeepOutputCaches = 0x8000;
 
@@ -36,21 +40,22 @@ constexpr std::array<Flag, 15> kFlags = {{
     // As on the vendor's NPUs, where it has no effect; the client warns.
     {0x4, "RKNN_FLAG_ASYNC_MASK", Support::kHint},
     {kCollectPerf, "RKNN_FLAG_COLLECT_PERF_MASK", Support::kYes},
-    {0x10, "RKNN_FLAG_MEM_ALLOC_OUTSIDE", Support::kNo},
-    {0x20, "RKNN_FLAG_SHARE_WEIGHT_MEM", Support::kNo},
+    {kAllOutside, "RKNN_FLAG_MEM_ALLOC_OUTSIDE", Support::kYes},
+    {0x20, "RKNN_FLAG_SHARE_WEIGHT_MEM", Support::kYes},
     {0x40, "RKNN_FLAG_FENCE_IN_OUTSIDE", Support::kNo},
     {0x80, "RKNN_FLAG_FENCE_OUT_OUTSIDE", Support::kNo},
     {kInfoOnly, "RKNN_FLAG_COLLECT_MODEL_INFO_ONLY", Support::kYes},
-    {0x200, "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE", Support::kNo},
+    {kInternalOutside, "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE", Support::kYes},
     {0x400, "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU", Support::kHint},
     {kEnableSram, "RKNN_FLAG_ENABLE_SRAM", Support::kYes},
-    {0x1000, "RKNN_FLAG_SHARE_SRAM", Support::kHint},
+    {kShareSram, "RKNN_FLAG_SHARE_SRAM", Support::kYes},
     {0x2000, "RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY", Support::kHint},
     {kKeepInputCaches, "RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE",
      Support::kHint},
     {kKeepOutputCaches, "RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE",
      Support::kHint},
-    {0x10000, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY", Support::kNo},
+    // Where the bytes come from is the client library's business.
+    {0x10000, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY", Support::kYes},
 }};
 
 constexpr uint32_t kAllCoresMask = 0xffff;
@@ -77,7 +82,34 @@ std::string MaskName(uint32_t mask) {
   }
 }
 
+// A model of which only the description is left. Thread: any.
+class Description final : public driver::Model {
+ public:
+  explicit Description(driver::ModelInfo info) : info_(std::move(info)) {}
+  [[nodiscard]] const driver::ModelInfo& info() const override { return info_; }
+  [[nodiscard]] absl::StatusOr<uint64_t> CheckBinding(
+      uint32_t /*program*/, driver::Direction /*direction*/, uint32_t /*index*/,
+      const driver::TensorFormat& /*format*/) const override {
+    return absl::FailedPreconditionError(
+        "the context was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY");
+  }
+  [[nodiscard]] uint64_t held_weights() const override { return 0; }
+
+ private:
+  const driver::ModelInfo info_;
+};
+
 }  // namespace
+
+std::shared_ptr<const LoadedModel> DescriptionOf(const LoadedModel& model) {
+  if (auto known = model.description.lock()) return known;
+  auto described = std::make_shared<LoadedModel>();
+  described->id = model.id;
+  described->name = model.name;
+  described->model = std::make_unique<Description>(model.info());
+  model.description = described;
+  return described;
+}
 
 absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags) {
   const uint32_t priority = flags & kPriorityBits;
@@ -102,11 +134,19 @@ absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags) {
                                                    " of rknn_init are "
                                                    "unknown"));
   }
+  if ((flags & kShareSram) != 0 && (flags & kEnableSram) == 0) {
+    return absl::InvalidArgumentError(
+        "RKNN_FLAG_SHARE_SRAM shares the SRAM that RKNN_FLAG_ENABLE_SRAM asks "
+        "for: pass both");
+  }
   ContextTraits traits;
   traits.priority = static_cast<Priority>(priority);
   traits.collect_perf = (flags & kCollectPerf) != 0;
   traits.info_only = (flags & kInfoOnly) != 0;
   traits.sram = (flags & kEnableSram) != 0;
+  traits.weights_outside = (flags & kAllOutside) != 0;
+  traits.internal_outside = (flags & (kAllOutside | kInternalOutside)) != 0;
+  traits.share_sram = (flags & kShareSram) != 0;
   traits.keep_input_caches = (flags & kKeepInputCaches) != 0;
   traits.keep_output_caches = (flags & kKeepOutputCaches) != 0;
   return traits;
@@ -139,6 +179,21 @@ absl::StatusOr<CoreChoice> ResolveCoreMask(uint32_t mask,
     }
   }
   return CoreChoice{mask, !std::has_single_bit(mask)};
+}
+
+uint32_t ArenasOf(const CoreChoice& choice, const LoadedModel& model) {
+  const auto& rows = model.info().programs;
+  if (!choice.gang ||
+      std::any_of(rows.begin(), rows.end(),
+                  [](const auto& row) { return row.batch > 1; })) {
+    return choice.cores;
+  }
+  return uint32_t{1} << std::countr_zero(choice.cores);
+}
+
+bool NeedsArena(const ContextTraits& traits, const LoadedModel& model) {
+  return !traits.info_only && !traits.internal_outside &&
+         model.internal_size() != 0;
 }
 
 }  // namespace rknnd::core

@@ -26,17 +26,33 @@ TEST(ParseFlagsTest, PriorityComesFromTheLowestBits) {
 
 TEST(ParseFlagsTest, HintsAreAccepted) {
   for (const uint32_t flag :
-       {0x4U, 0x400U, 0x800U, 0x1000U, 0x2000U, 0x4000U, 0x8000U}) {
+       {0x4U, 0x400U, 0x800U, 0x2000U, 0x4000U, 0x8000U}) {
     EXPECT_TRUE(ParseFlags(flag).ok()) << flag;
   }
 }
 
+TEST(ParseFlagsTest, SharedSramNeedsSram) {
+  EXPECT_TRUE(ParseFlags(0x1800)->share_sram);
+  EXPECT_FALSE(ParseFlags(0x800)->share_sram);
+  EXPECT_EQ(ParseFlags(0x1000).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ParseFlagsTest, FlagsOfLaterVersionsAreUnimplementedByName) {
-  for (const uint32_t flag : {0x10U, 0x20U, 0x40U, 0x80U, 0x200U, 0x10000U}) {
+  for (const uint32_t flag : {0x40U, 0x80U}) {
     const absl::Status status = ParseFlags(flag).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << flag;
     EXPECT_EQ(status.message().find("RKNN_FLAG_"), 0U) << status;
   }
+}
+
+TEST(ParseFlagsTest, MemoryFromOutsideIsOfTwoKinds) {
+  EXPECT_FALSE(ParseFlags(0)->internal_outside);
+  EXPECT_TRUE(ParseFlags(0x10)->internal_outside);
+  EXPECT_TRUE(ParseFlags(0x10)->weights_outside);
+  EXPECT_TRUE(ParseFlags(0x200)->internal_outside);
+  EXPECT_FALSE(ParseFlags(0x200)->weights_outside);
+  EXPECT_TRUE(ParseFlags(0x10000).ok());
 }
 
 TEST(ParseFlagsTest, UnknownFlagsAreRefused) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/posix/mapping.h"
+#include "base/posix/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "driver/faults/faulty_device.h"
 
@@ -77,6 +78,29 @@ TEST_F(FaultsTest, FailedJobGivesBackCoreTokenAndBuffers) {
   const uint32_t before = device.memories();
   service->CloseSession(session->id());
   EXPECT_EQ(device.memories(), before - 2);
+}
+
+TEST_F(FaultsTest, HashFindsAModelThatCameFromItsCompiledForm) {
+  const testing::TemporaryFolder folder;
+  device.set_compiler("form 1, this CPU");
+  options.cache_dir = folder.path();
+  StartService();
+  Upload(Open(), kModel);
+  StartService();
+  const TestSession session = Open();
+  ASSERT_EQ(Create(session, 1, kModel), absl::OkStatus());
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  ASSERT_EQ(device.restores(), 1U);
+  MakeReady(session, 1, kModel);
+  MakeReady(session, 2, "bytes=8");
+  Set({.kind = FaultKind::kWrongStatus,
+       .model = base::ToHex(Id(kModel)).substr(0, 16)});
+
+  EXPECT_EQ(RunOnce(session), absl::StatusCode::kInternal);
+
+  ASSERT_TRUE(Submit(session, 2, 1).ok());
+  RunReady();
+  EXPECT_EQ(session.sink->last().status, absl::OkStatus());
 }
 
 TEST_F(FaultsTest, FailedGangGivesBackAllItsCores) {
@@ -202,7 +226,7 @@ TEST_F(FaultsTest, CrashedDeviceRefusesAllUntilItIsBack) {
   Set({.kind = FaultKind::kCrash, .core = 0, .times = 1, .ms = 50});
   EXPECT_EQ(RunOnce(session), absl::StatusCode::kUnavailable);
   EXPECT_EQ(RunOnce(other), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(session->AllocateBuffer(9, 4096, 0).status().code(),
+  EXPECT_EQ(AllocateNow(session, 9, 4096, 0).status().code(),
             absl::StatusCode::kUnavailable);
   Pass(50 * kMs);
   EXPECT_EQ(RunOnce(session), absl::StatusCode::kOk);
@@ -212,10 +236,10 @@ TEST_F(FaultsTest, CrashedDeviceRefusesAllUntilItIsBack) {
 TEST_F(FaultsTest, RefusedMemoryIsChargedToNobody) {
   const TestSession session = Open();
   const uint64_t id = Set({.kind = FaultKind::kOutOfMemory, .times = 1});
-  EXPECT_EQ(session->AllocateBuffer(1, 4096, 0).status().code(),
+  EXPECT_EQ(AllocateNow(session, 1, 4096, 0).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(memory().io, 0U);
-  EXPECT_TRUE(session->AllocateBuffer(1, 4096, 0).ok());
+  EXPECT_TRUE(AllocateNow(session, 1, 4096, 0).ok());
   Clear(id);
 }
 
@@ -229,6 +253,25 @@ TEST_F(FaultsTest, RefusedModelCanBeLoadedAgain) {
   EXPECT_EQ(service->Status().models, 0U);
   EXPECT_EQ(memory().weight, 0U);
   EXPECT_EQ(Upload(session, model), absl::OkStatus());
+}
+
+TEST_F(FaultsTest, ModelRefusedFromItsCompiledFormIsNotCompiledInstead) {
+  const testing::TemporaryFolder folder;
+  device.set_compiler("form 1, this CPU");
+  options.cache_dir = folder.path();
+  StartService();
+  Upload(Open(), kModel);
+  StartService();
+  const uint32_t before = device.loads();
+  Set({.kind = FaultKind::kOutOfMemory, .model = "m.onnx", .times = 1});
+
+  const TestSession session = Open();
+  EXPECT_EQ(Create(session, 1, kModel)->code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(device.loads(), before + 1);
+
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+  EXPECT_EQ(device.restores(), 2U);
 }
 
 TEST_F(FaultsTest, DrainEndsWhenTheHangDoes) {
@@ -262,6 +305,41 @@ TEST_F(FaultsTest, FaultsThatWereNotEnabledAreRefusedWithTheWayToDoIt) {
   EXPECT_FALSE(service->wants_syncs());
 }
 
+TEST_F(FaultsTest, SettingAndClearingHoldsUpNoLoop) {
+  std::optional<uint64_t> set;
+  std::optional<absl::Status> cleared;
+  service->SetFault({.kind = FaultKind::kIncoherent},
+                    [&](absl::StatusOr<driver::FaultReport> report) {
+                      ASSERT_TRUE(report.ok()) << report.status();
+                      set = report->id;
+                    });
+  EXPECT_FALSE(set.has_value());
+  EXPECT_FALSE(loop.RunOne());
+  RunLoops();
+  ASSERT_TRUE(set.has_value());
+  service->ClearFault(*set, [&](absl::Status status) { cleared = status; });
+  EXPECT_FALSE(cleared.has_value());
+  RunLoops();
+  EXPECT_EQ(cleared, absl::OkStatus());
+}
+
+TEST_F(FaultsTest, ThoseThatAreWrongAreAnsweredToo) {
+  std::optional<absl::Status> answer;
+  service->SetFault(
+      {.kind = FaultKind::kSlow},
+      [&](absl::StatusOr<driver::FaultReport> set) { answer = set.status(); });
+  RunLoops();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->code(), absl::StatusCode::kInvalidArgument);
+  service->ClearFault(99, [&](absl::Status status) { answer = status; });
+  RunLoops();
+  EXPECT_EQ(answer->code(), absl::StatusCode::kNotFound);
+  options.faults = nullptr;
+  StartService();
+  service->ClearFault(1, [&](absl::Status status) { answer = status; });
+  EXPECT_EQ(answer->code(), absl::StatusCode::kFailedPrecondition);
+}
+
 // ---- caches -----------------------------------------------------------------
 
 class IncoherentTest : public FaultsTest {
@@ -283,7 +361,7 @@ class IncoherentTest : public FaultsTest {
     Set({.kind = FaultKind::kIncoherent});
   }
   base::Mapping Map(uint32_t buffer) {
-    const auto made = session_->AllocateBuffer(buffer, 4096, 0);
+    const auto made = AllocateNow(session_, buffer, 4096, 0);
     EXPECT_TRUE(made.ok());
     return *base::Mapping::OfFd(made->fd.get(), 0, 4096,
                                 base::Mapping::Access::kReadWrite);

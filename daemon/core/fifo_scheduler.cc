@@ -40,7 +40,7 @@ bool FifoScheduler::Enqueue(Job* job) {
 
 Scheduler::Turn FifoScheduler::TakeNext() {
   base::MutexLock lock(mutex_);
-  RunContext* next = FindNext();
+  RunContext* next = NextReady();
   if (next == nullptr) return {};
 
   ContextQueue& queue = next->queue;
@@ -59,9 +59,10 @@ Scheduler::Turn FifoScheduler::TakeNext() {
     job->granted = uint32_t{1} << job->core;
   }
   free_ &= ~job->granted;
+  turns_.Start(*job);
   --counts_.queued;
   ++counts_.running;
-  return {job, FindNext() != nullptr};
+  return {job, NextReady() != nullptr};
 }
 
 bool FifoScheduler::Release(RunContext& context, uint32_t granted) {
@@ -70,15 +71,21 @@ bool FifoScheduler::Release(RunContext& context, uint32_t granted) {
   --counts_.running;
   context.queue.running = false;
   --context.queue.jobs;
+  turns_.End(context,
+             [this](RunContext& ready)
+                 RKNND_NO_THREAD_SAFETY_ANALYSIS { InsertReady(ready); });
   if (context.queue.first != nullptr) InsertReady(context);
-  return FindNext() != nullptr;
+  return NextReady() != nullptr;
 }
 
 Job* FifoScheduler::Cancel(RunContext& context) {
   ContextQueue& queue = context.queue;
   base::MutexLock lock(mutex_);
   if (queue.first == nullptr) return nullptr;
-  if (!queue.running) RemoveReady(context);
+  const bool parked = turns_.Forget(
+      context, [this](RunContext& ready)
+                   RKNND_NO_THREAD_SAFETY_ANALYSIS { InsertReady(ready); });
+  if (!queue.running && !parked) RemoveReady(context);
   Job* jobs = queue.first;
   for (Job* job = jobs; job != nullptr; job = job->next) {
     --queue.jobs;
@@ -138,6 +145,20 @@ RunContext* FifoScheduler::OldestGang() const {
   return oldest;
 }
 
+RunContext* FifoScheduler::NextReady() {
+  while (free_ != 0) {
+    // The gang first: while it waits for memory it keeps no core.
+    RunContext* waits = OldestGang();
+    if (waits == nullptr || turns_.MayStart(*waits)) {
+      waits = FindNext();
+      if (waits == nullptr || turns_.MayStart(*waits)) return waits;
+    }
+    RemoveReady(*waits);
+    turns_.Park(*waits);
+  }
+  return nullptr;
+}
+
 RunContext* FifoScheduler::FindNext() const {
   if (free_ == 0) return nullptr;
   RunContext* const gang = OldestGang();
@@ -148,10 +169,10 @@ RunContext* FifoScheduler::FindNext() const {
     if ((free_ & kept) == kept) next = gang;
   }
   // Nobody younger than the gang takes a core of it.
-  const auto consider = [&](RunContext* context, uint32_t cores) {
+  const auto consider = [&, free = free_](RunContext* context, uint32_t cores) {
     if (context == nullptr) return;
     if (gang != nullptr && Older(context, gang) == gang) cores &= ~kept;
-    if ((free_ & cores) != 0) next = Older(next, context);
+    if ((free & cores) != 0) next = Older(next, context);
   };
   for (uint32_t core = 0; core < cores_; ++core) {
     consider(ready_[core].first, uint32_t{1} << core);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/posix/mutex.h"
+#include "daemon/core/memory_turns.h"
 #include "daemon/core/scheduler.h"
 
 namespace rknnd::core {
@@ -47,7 +48,10 @@ class FifoScheduler final : public Scheduler {
   ReadyList& ListOf(const Job& job) RKNND_REQUIRES(mutex_);
   void InsertReady(RunContext& context) RKNND_REQUIRES(mutex_);
   void RemoveReady(RunContext& context) RKNND_REQUIRES(mutex_);
-  // The context whose oldest job runs next; null: none can.
+  // The context whose oldest job runs next; null: none can. What has to wait
+  // for memory is parked.
+  RunContext* NextReady() RKNND_REQUIRES(mutex_);
+  // The same as far as cores go.
   [[nodiscard]] RunContext* FindNext() const RKNND_REQUIRES(mutex_);
   // The oldest of a gang; null: none waits.
   [[nodiscard]] RunContext* OldestGang() const RKNND_REQUIRES(mutex_);
@@ -63,6 +67,7 @@ class FifoScheduler final : public Scheduler {
   // more.
   std::vector<ReadyList> ready_ RKNND_GUARDED_BY(mutex_);
   uint32_t free_ RKNND_GUARDED_BY(mutex_);  // cores, as bits
+  MemoryTurns turns_ RKNND_GUARDED_BY(mutex_);
   uint64_t next_ticket_ RKNND_GUARDED_BY(mutex_) = 0;
   SchedulerCounts counts_ RKNND_GUARDED_BY(mutex_);
 };

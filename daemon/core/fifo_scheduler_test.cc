@@ -19,7 +19,7 @@ constexpr uint32_t kAny = 0b111;
 class FifoSchedulerTest : public ::testing::Test {
  protected:
   FifoSchedulerTest() {
-    auto loaded = device_.Load({}, "", "m");
+    auto loaded = device_.Load({{}, "", "m"});
     auto model = std::make_shared<LoadedModel>();
     model->model = *std::move(loaded);
     model_ = std::move(model);

@@ -28,6 +28,10 @@ void* operator new(std::size_t size) {
   return memory;
 }
 void* operator new[](std::size_t size) { return operator new(size); }
+// std::stable_sort's.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return Count(size);
+}
 void operator delete(void* memory) noexcept { Free(memory); }
 void operator delete[](void* memory) noexcept { Free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
@@ -52,6 +56,12 @@ TEST_F(HotPathTest, SubmitAndRunAllocateNothing) {
   ASSERT_TRUE(opened.ok());
   const testing::TestSession session{*opened, nullptr, nullptr};
   MakeReady(session, 1, "internal=4096 layers=4", /*flags=*/0x8);
+  MakeReady(session, 2, "internal=4096 name=outside", /*flags=*/0x200);
+  MakeReady(session, 3, "internal=4096 name=outside", /*flags=*/0x200);
+  ASSERT_TRUE(AllocateNow(session, 9, 4096, 0).ok());
+  for (const uint32_t context : {2U, 3U}) {
+    ASSERT_TRUE(session->SetInternalMemory({context, 9, 0, 4096}).ok());
+  }
   const std::shared_ptr<JobGate> gate = session->gate();
   Runner& runner = service->runner();
   JobSubmission submission;
@@ -60,10 +70,12 @@ TEST_F(HotPathTest, SubmitAndRunAllocateNothing) {
   const uint64_t before = allocations.load();
   bool submitted = true;
   for (uint32_t i = 0; i < 100; ++i) {
+    // Two that take turns, and one that does not.
+    submission.context = i % 3 + 1;
     submission.slot = i % kJobSlots;
     submission.sequence = i + 1;
     submitted = submitted && gate->Submit(submission).ok();
-    runner.RunReady();
+    if (i % 4 == 3) runner.RunReady();
   }
   const uint64_t during = allocations.load() - before;
 

@@ -17,6 +17,7 @@
 #include "base/posix/clock.h"
 #include "daemon/core/arenas.h"
 #include "daemon/core/binding_set.h"
+#include "daemon/core/memory_range.h"
 #include "daemon/core/run_context.h"
 #include "daemon/core/types.h"
 #include "driver/device.h"
@@ -56,6 +57,8 @@ struct Job final : driver::JobListener {
   base::Nanoseconds submitted = 0;
   JobHold hold;
   CoreChoice cores;
+  // Memory that no other job may have while this one runs; of hold.bindings.
+  const MemoryRange* alone = nullptr;
 
   // Of the scheduler.
   Job* next = nullptr;

@@ -71,6 +71,7 @@ absl::Status JobGateImpl::Admit(const JobSubmission& submission, Job* job) {
   job->hold.context = entry.context;
   job->hold.bindings = entry.bindings;
   job->cores = entry.cores;
+  job->alone = entry.bindings->alone();
   job->finisher = runner_.get();
   // Queued means that a worker may have it already.
   job->in_flight = true;

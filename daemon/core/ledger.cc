@@ -4,7 +4,10 @@
 
 #include "daemon/core/ledger.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -23,6 +26,21 @@ uint64_t& Entry(MemoryKinds& kinds, MemoryKind kind) {
       break;
   }
   return kinds.other;
+}
+
+// How many of the largest holders a refusal names.
+constexpr size_t kNamedHolders = 3;
+
+// Whether `limit` suffices when of what is held `before` bytes become `after`.
+// By subtraction: a client may ask for any number.
+template <class Step>
+bool Fits(uint64_t holds, const Step& step, uint64_t limit) {
+  const uint64_t others = holds - step.before;
+  return others <= limit && step.after <= limit - others;
+}
+
+uint64_t FreeOf(uint64_t holds, uint64_t limit) {
+  return holds < limit ? limit - holds : 0;
 }
 
 }  // namespace
@@ -45,26 +63,42 @@ Charge& Charge::operator=(Charge&& other) noexcept {
 
 Charge::~Charge() {
   // Paying less never fails.
-  if (account_ != nullptr) (void)account_->Change(kind_, bytes_, 0);
+  if (account_ != nullptr)
+    (void)account_->ledger_->Change(*account_, {kind_, bytes_, 0});
 }
 
 absl::Status Charge::Resize(uint64_t bytes) {
   if (account_ == nullptr) {
     return absl::FailedPreconditionError("a charge without an account");
   }
-  absl::Status changed = account_->Change(kind_, bytes_, bytes);
+  absl::Status changed =
+      account_->ledger_->Change(*account_, {kind_, bytes_, bytes});
   if (changed.ok()) bytes_ = bytes;
   return changed;
 }
 
-std::shared_ptr<Ledger> Ledger::Create() {
-  return std::shared_ptr<Ledger>(new Ledger);
+Ledger::Ledger(uint64_t budget, std::string budget_name)
+    : budget_(budget), budget_name_(std::move(budget_name)) {}
+
+std::shared_ptr<Ledger> Ledger::Create(uint64_t budget,
+                                       std::string budget_name) {
+  return std::shared_ptr<Ledger>(new Ledger(budget, std::move(budget_name)));
 }
 
 std::shared_ptr<Account> Ledger::Open(std::string holder,
-                                      std::string limit_name, uint64_t limit) {
-  return std::make_shared<Account>(shared_from_this(), std::move(holder),
-                                   std::move(limit_name), limit);
+                                      std::string limit_name, uint64_t limit,
+                                      std::shared_ptr<Account> group) {
+  auto account =
+      std::make_shared<Account>(shared_from_this(), std::move(holder),
+                                std::move(limit_name), limit, std::move(group));
+  base::MutexLock lock(mutex_);
+  held_[account.get()] = {};
+  return account;
+}
+
+void Ledger::Close(const Account& account) {
+  base::MutexLock lock(mutex_);
+  held_.erase(&account);
 }
 
 MemoryKinds Ledger::totals() const {
@@ -72,40 +106,130 @@ MemoryKinds Ledger::totals() const {
   return totals_;
 }
 
+MemoryKinds Ledger::HeldBy(const Account& account) const {
+  base::MutexLock lock(mutex_);
+  return held_.at(&account);
+}
+
+std::string Ledger::LargestHolders(const Account* group) const {
+  struct Holder {
+    uint64_t bytes;
+    const Account* account;
+  };
+  std::set<const Account*> groups;
+  for (const auto& [account, held] : held_)
+    groups.insert(account->group_.get());
+  std::vector<Holder> holders;
+  for (const auto& [account, held] : held_) {
+    // A group is named by its members.
+    if (groups.contains(account)) continue;
+    if (group != nullptr && account->group_.get() != group) continue;
+    const uint64_t bytes = group == nullptr ? NpuBytes(held) : held.total();
+    if (bytes != 0) holders.push_back({bytes, account});
+  }
+  const size_t named = std::min(holders.size(), kNamedHolders);
+  std::partial_sort(holders.begin(),
+                    holders.begin() + static_cast<ptrdiff_t>(named),
+                    holders.end(), [](const Holder& a, const Holder& b) {
+                      // By name where equal: messages do not vary by chance.
+                      if (a.bytes != b.bytes) return a.bytes > b.bytes;
+                      return a.account->holder_ < b.account->holder_;
+                    });
+  std::string text;
+  for (size_t i = 0; i < named; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", holders[i].account->holder_,
+                    " with ", holders[i].bytes);
+  }
+  return text.empty() ? "nobody" : text;
+}
+
+absl::Status Ledger::Change(const Account& account, const Step& step) {
+  for (;;) {
+    absl::Status why;
+    const Refusal refusal = TryChange(account, step, &why);
+    if (refusal == Refusal::kNone) return absl::OkStatus();
+    if (refusal != Refusal::kBudget || reclaim_ == nullptr || !reclaim_()) {
+      return why;
+    }
+  }
+}
+
+Ledger::Refusal Ledger::TryChange(const Account& account, const Step& step,
+                                  absl::Status* why) {
+  base::MutexLock lock(mutex_);
+  if (step.after > step.before) {
+    const Refusal refusal = Check(account, step, why);
+    if (refusal != Refusal::kNone) return refusal;
+  }
+  const uint64_t more = step.after - step.before;  // may be less: it wraps
+  Entry(held_.at(&account), step.kind) += more;
+  if (account.group_ != nullptr) {
+    Entry(held_.at(account.group_.get()), step.kind) += more;
+  }
+  Entry(totals_, step.kind) += more;
+  return Refusal::kNone;
+}
+
+Ledger::Refusal Ledger::Check(const Account& account, const Step& step,
+                              absl::Status* why) const {
+  const uint64_t more = step.after - step.before;
+  const uint64_t holds = held_.at(&account).total();
+  if (!Fits(holds, step, account.limit_)) {
+    *why = absl::ResourceExhaustedError(absl::StrCat(
+        account.holder_, " holds ", holds, " bytes; ", more,
+        " more exceed its limit '", account.limit_name_, "' of ",
+        account.limit_, " bytes, of which ", FreeOf(holds, account.limit_),
+        " are free: release buffers that are no longer used, or raise the "
+        "limit"));
+    return Refusal::kAccount;
+  }
+  if (const Account* group = account.group_.get(); group != nullptr) {
+    const uint64_t all = held_.at(group).total();
+    if (!Fits(all, step, group->limit_)) {
+      *why = absl::ResourceExhaustedError(absl::StrCat(
+          group->holder_, " holds ", all, " bytes; ", more, " more for ",
+          account.holder_, " exceed its limit '", group->limit_name_, "' of ",
+          group->limit_, " bytes, of which ", FreeOf(all, group->limit_),
+          " are free; the largest holders: ", LargestHolders(group),
+          ". End what is not needed, or raise the limit"));
+      return Refusal::kGroup;
+    }
+  }
+  // What the NPU does not reach takes none of its address space.
+  if (step.kind == MemoryKind::kOther) return Refusal::kNone;
+  const uint64_t all = NpuBytes(totals_);
+  if (!Fits(all, step, budget_)) {
+    *why = absl::ResourceExhaustedError(absl::StrCat(
+        "the NPU's address space holds ", all, " bytes; ", more, " more for ",
+        account.holder_, " exceed the limit '", budget_name_, "' of ", budget_,
+        " bytes, of which ", FreeOf(all, budget_),
+        " are free; the largest holders: ", LargestHolders(nullptr),
+        ". End what is not needed, or use smaller models and buffers"));
+    // Buffers are never given back: where even all models would not do, none
+    // of them is to go for a request that is refused in the end.
+    const bool hopeless = more > budget_ || totals_.io > budget_ - more;
+    return hopeless ? Refusal::kHopeless : Refusal::kBudget;
+  }
+  return Refusal::kNone;
+}
+
 Account::Account(std::shared_ptr<Ledger> ledger, std::string holder,
-                 std::string limit_name, uint64_t limit)
+                 std::string limit_name, uint64_t limit,
+                 std::shared_ptr<Account> group)
     : ledger_(std::move(ledger)),
       holder_(std::move(holder)),
       limit_name_(std::move(limit_name)),
-      limit_(limit) {}
+      limit_(limit),
+      group_(std::move(group)) {}
+
+Account::~Account() { ledger_->Close(*this); }
 
 absl::StatusOr<Charge> Account::TryCharge(MemoryKind kind, uint64_t bytes) {
-  absl::Status changed = Change(kind, 0, bytes);
+  absl::Status changed = ledger_->Change(*this, {kind, 0, bytes});
   if (!changed.ok()) return changed;
   return Charge(shared_from_this(), kind, bytes);
 }
 
-MemoryKinds Account::held() const {
-  base::MutexLock lock(ledger_->mutex_);
-  return held_;
-}
-
-absl::Status Account::Change(MemoryKind kind, uint64_t before, uint64_t after) {
-  uint64_t holds = 0;
-  {
-    base::MutexLock lock(ledger_->mutex_);
-    holds = held_.total();
-    const uint64_t others = holds - before;
-    if (after <= before || (others <= limit_ && after <= limit_ - others)) {
-      Entry(held_, kind) += after - before;
-      Entry(ledger_->totals_, kind) += after - before;
-      return absl::OkStatus();
-    }
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      holder_, " holds ", holds, " bytes; ", after - before,
-      " more exceed its limit '", limit_name_, "' of ", limit_,
-      " bytes: release buffers that are no longer used, or raise the limit"));
-}
+MemoryKinds Account::held() const { return ledger_->HeldBy(*this); }
 
 }  // namespace rknnd::core

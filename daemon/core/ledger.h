@@ -2,6 +2,14 @@
 // I/O, other) and an owner (a session, a model, the arenas). Used by the
 // classes of daemon/core that hold memory; read by reports.
 //
+//   session 1 --+
+//   session 2 --+-- user 1000 --+
+//   session 3 ----- user 1001 --+-- what the NPU's MMU maps (not kOther)
+//   model 'a' ------------------+
+//   internal memory ------------+
+//
+// A charge is paid by its account and all above it, or by none.
+//
 // Whoever holds memory holds the Charge beside it, so that both go together,
 // also when a job outlives the session that paid.
 
@@ -9,7 +17,9 @@
 #define DAEMON_CORE_LEDGER_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -21,6 +31,13 @@
 namespace rknnd::core {
 
 enum class MemoryKind : uint32_t { kWeight, kInternal, kIo, kOther };
+
+inline constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+
+// Of them, what the NPU reaches: it takes part of its address space.
+inline uint64_t NpuBytes(const MemoryKinds& kinds) {
+  return kinds.weight + kinds.internal + kinds.io;
+}
 
 class Account;
 
@@ -35,7 +52,7 @@ class Charge {
   Charge& operator=(const Charge&) = delete;
   ~Charge();
 
-  // Pays for `bytes` instead. Unchanged when the account's limit forbids it.
+  // Pays for `bytes` instead. Unchanged when a limit forbids it.
   absl::Status Resize(uint64_t bytes);
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
@@ -48,35 +65,78 @@ class Charge {
   uint64_t bytes_ = 0;
 };
 
-// The sum over all accounts. Thread: any. Its lock is a leaf: nothing is called
-// under it.
+// The sum over all accounts, and its limit. Thread: any. Its lock is a leaf:
+// nothing is called under it.
 class Ledger : public std::enable_shared_from_this<Ledger> {
  public:
-  static std::shared_ptr<Ledger> Create();
+  // `budget`: what the NPU can map at one time. `budget_name` names it.
+  static std::shared_ptr<Ledger> Create(uint64_t budget = kNoLimit,
+                                        std::string budget_name = "");
 
   // An account that may hold `limit` bytes. `holder` names it in messages,
-  // `limit_name` says which limit to raise.
-  std::shared_ptr<Account> Open(
-      std::string holder, std::string limit_name = "",
-      uint64_t limit = std::numeric_limits<uint64_t>::max());
+  // `limit_name` says which limit to raise. `group`: what it holds counts
+  // there too.
+  std::shared_ptr<Account> Open(std::string holder, std::string limit_name = "",
+                                uint64_t limit = kNoLimit,
+                                std::shared_ptr<Account> group = nullptr);
+
+  // Called when the budget does not suffice: gives something back, or says that
+  // there is nothing. Charges of what the NPU reaches are then taken on the
+  // thread that `reclaim` needs. Thread: before the first charge.
+  void set_reclaim(std::function<bool()> reclaim) {
+    reclaim_ = std::move(reclaim);
+  }
 
   [[nodiscard]] MemoryKinds totals() const;
+  [[nodiscard]] uint64_t budget() const { return budget_; }
 
  private:
   friend class Account;
-  Ledger() = default;
+  friend class Charge;
+  // What of `kind` is to change from `before` to `after` bytes.
+  struct Step {
+    MemoryKind kind;
+    uint64_t before, after;
+  };
+  // kBudget: giving back what is not in use might help.
+  enum class Refusal { kNone, kAccount, kGroup, kBudget, kHopeless };
+
+  Ledger(uint64_t budget, std::string budget_name);
+
+  // Takes the step, after reclaiming where that helps.
+  absl::Status Change(const Account& account, const Step& step);
+  Refusal TryChange(const Account& account, const Step& step,
+                    absl::Status* why);
+  Refusal Check(const Account& account, const Step& step,
+                absl::Status* why) const RKNND_REQUIRES(mutex_);
+  // "session 4 (pid 12 'cam') with 700 bytes, ...": of `group`, or of all.
+  [[nodiscard]] std::string LargestHolders(const Account* group) const
+      RKNND_REQUIRES(mutex_);
+  [[nodiscard]] MemoryKinds HeldBy(const Account& account) const;
+  void Close(const Account& account);
+
+  const uint64_t budget_;
+  const std::string budget_name_;
+  std::function<bool()> reclaim_;
 
   mutable base::Mutex mutex_;
   MemoryKinds totals_ RKNND_GUARDED_BY(mutex_);
+  // By account: all that are open.
+  std::map<const Account*, MemoryKinds> held_ RKNND_GUARDED_BY(mutex_);
 };
 
 // What one owner holds. Thread: any.
 class Account : public std::enable_shared_from_this<Account> {
  public:
   Account(std::shared_ptr<Ledger> ledger, std::string holder,
-          std::string limit_name, uint64_t limit);
+          std::string limit_name, uint64_t limit,
+          std::shared_ptr<Account> group);
+  ~Account();
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
 
-  // RESOURCE_EXHAUSTED names the limit, the holder and what it holds.
+  // RESOURCE_EXHAUSTED names the limit, what is asked and what is free; the
+  // holder and what it holds, or, of several, the largest of them.
   absl::StatusOr<Charge> TryCharge(MemoryKind kind, uint64_t bytes);
 
   [[nodiscard]] MemoryKinds held() const;
@@ -84,14 +144,13 @@ class Account : public std::enable_shared_from_this<Account> {
 
  private:
   friend class Charge;
-  // Replaces `before` bytes by `after`.
-  absl::Status Change(MemoryKind kind, uint64_t before, uint64_t after);
+  friend class Ledger;
 
   const std::shared_ptr<Ledger> ledger_;
   const std::string holder_;
   const std::string limit_name_;
   const uint64_t limit_;
-  MemoryKinds held_ RKNND_GUARDED_BY(ledger_->mutex_);
+  const std::shared_ptr<Account> group_;
 };
 
 }  // namespace rknnd::core

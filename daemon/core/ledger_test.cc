@@ -90,6 +90,53 @@ TEST(LedgerTest, RefusedResizeLeavesTheChargeAsItWas) {
   EXPECT_EQ(account->held().io, 1000U);
 }
 
+TEST(LedgerTest, ChargeIsPaidByAccountGroupAndBudgetOrByNone) {
+  auto ledger = Ledger::Create(1000, "address_space");
+  auto user = ledger->Open("user 7", "limits.user.memory", 600);
+  auto session = ledger->Open("session 1", "memory", 500, user);
+  auto held = session->TryCharge(MemoryKind::kIo, 400);
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(user->held().io, 400U);
+  auto twin = ledger->Open("session 2", "memory", 500, user);
+  EXPECT_FALSE(twin->TryCharge(MemoryKind::kIo, 201).ok());
+  auto model = ledger->Open("model 'x'");
+  EXPECT_FALSE(model->TryCharge(MemoryKind::kWeight, 601).ok());
+  EXPECT_EQ(ledger->totals().total(), 400U);
+  EXPECT_EQ(twin->held().total(), 0U);
+  EXPECT_TRUE(model->TryCharge(MemoryKind::kWeight, 600).ok());
+}
+
+TEST(LedgerTest, WhatTheNpuDoesNotReachTakesNoneOfItsAddressSpace) {
+  auto ledger = Ledger::Create(1000, "address_space");
+  auto session = ledger->Open("session 1");
+  auto upload = session->TryCharge(MemoryKind::kOther, 5000);
+  ASSERT_TRUE(upload.ok());
+  EXPECT_TRUE(session->TryCharge(MemoryKind::kIo, 1000).ok());
+  EXPECT_FALSE(session->TryCharge(MemoryKind::kIo, 1001).ok());
+  EXPECT_EQ(ledger->totals().other, 5000U);
+}
+
+TEST(LedgerTest, ReclaimIsAskedAsLongAsItHelps) {
+  auto ledger = Ledger::Create(1000, "address_space");
+  auto models = ledger->Open("models");
+  std::vector<Charge> unused;
+  for (int i = 0; i < 3; ++i) {
+    unused.push_back(*models->TryCharge(MemoryKind::kWeight, 300));
+  }
+  ledger->set_reclaim([&unused] {
+    if (unused.empty()) return false;
+    unused.pop_back();
+    return true;
+  });
+  auto session = ledger->Open("session 1", "memory", 900);
+  auto taken = session->TryCharge(MemoryKind::kIo, 700);
+  EXPECT_TRUE(taken.ok());
+  EXPECT_EQ(unused.size(), 1U);
+  // Nothing of others' helps against a limit of its own.
+  EXPECT_FALSE(session->TryCharge(MemoryKind::kIo, 300).ok());
+  EXPECT_EQ(unused.size(), 1U);
+}
+
 TEST(LedgerTest, ChargesOfManyThreadsAddUpToZeroAfterwards) {
   auto ledger = Ledger::Create();
   auto account = ledger->Open("session 1", "memory", 1 << 20);

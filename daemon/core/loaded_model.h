@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "daemon/core/ledger.h"
 #include "daemon/core/types.h"
+#include "daemon/core/weight_charges.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
@@ -17,10 +18,20 @@ namespace rknnd::core {
 // Immutable; freed with its last holder, which may be a job on a worker.
 // Thread: any.
 struct LoadedModel {
+  LoadedModel() = default;
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
+  ~LoadedModel() {
+    if (charges != nullptr) charges->Leave(std::move(model));
+  }
+
   ModelId id{};
   std::string name;
-  Charge weights;
+  std::shared_ptr<WeightCharges> charges;  // that its weights are in, or null
   std::unique_ptr<driver::Model> model;
+  // What contexts that never run keep of it, once for all of them
+  // (DescriptionOf). Thread: loop.
+  mutable std::weak_ptr<const LoadedModel> description;
 
   [[nodiscard]] const driver::ModelInfo& info() const { return model->info(); }
   // What is told of the model where no row of shapes is chosen: the largest.

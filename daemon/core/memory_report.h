@@ -12,16 +12,19 @@
 namespace rknnd::core {
 
 // The tensors of internal memory with the part of each that SRAM takes, and
-// what that saves. Addresses count from the start of each memory.
+// what that saves. `address` is where the plan's SRAM starts; as on the NPU,
+// DRAM follows it there, with the tensors that are not in it. Inputs and
+// outputs are the program's memory: no address, never in SRAM.
 std::string SramTable(const driver::ModelInfo& model,
                       const driver::ProgramInfo& program,
-                      const driver::SramPlan& sram);
+                      const driver::SramPlan& sram, uint64_t address);
 
 // The model and its target, then the table above: with what the context has of
-// the SRAM, or (null) as a forecast with all of it.
+// the SRAM, `offset` bytes from its start, or (null) as a forecast with all of
+// it.
 std::string ModelText(const driver::ModelInfo& model,
                       const driver::ProgramInfo& program,
-                      const driver::SramPlan* sram,
+                      const driver::SramPlan* sram, uint64_t offset,
                       const driver::DeviceInfo& device);
 
 }  // namespace rknnd::core

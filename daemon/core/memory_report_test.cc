@@ -32,6 +32,17 @@ driver::ModelInfo Model() {
   b.name = "b";
   b.size = 0x1800;
   program.tensors = {a, b};
+  driver::TensorAttr input;
+  input.name = "in";
+  input.dims = {1, 8, 8, 3};
+  input.type = driver::TensorType::kInt8;
+  input.size_with_stride = 0x180;
+  program.inputs = program.native_inputs = {input};
+  driver::TensorAttr output;
+  output.name = "out";
+  output.dims = {1, 10};
+  output.size_with_stride = 40;
+  program.outputs = {output};
   program.sram.used = 0x1000;
   program.sram.saved = 77;
   program.sram.entries = {{1, 0x200, 0xe00, 77}};
@@ -43,15 +54,17 @@ TEST(MemoryReportTest, SramTableIsAsTheGuideShowsIt) {
   const driver::ModelInfo model = Model();
   const driver::ProgramInfo& program = model.programs[0];
 
-  EXPECT_EQ(SramTable(model, program, program.sram),
+  EXPECT_EQ(SramTable(model, program, program.sram, 0xff001000),
             // clang-format off
-"Total allocated Internal SRAM Size: 4096, Addr: [0x00000000, 0x00001000)\n"
-"-------------------------------------------------------------------------------------------------------------\n"
-"ID  User      Tensor  DataType  OrigShape  NativeShape   |  [Start      End)        Size        |  SramHit\n"
-"-------------------------------------------------------------------------------------------------------------\n"
-"1   ConvRelu  a       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0x00001000  0x00001400  0x00000400  |  0x00000000\n"
-"2   ConvRelu  b       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0x00000200  0x00001a00  0x00001800  |  0x00000e00\n"
-"-------------------------------------------------------------------------------------------------------------\n"
+"Total allocated Internal SRAM Size: 4096, Addr: [0xff001000, 0xff002000)\n"
+"-------------------------------------------------------------------------------------------------------------------\n"
+"ID  User            Tensor  DataType  OrigShape  NativeShape   |  [Start      End)        Size        |  SramHit\n"
+"-------------------------------------------------------------------------------------------------------------------\n"
+"1   InputOperator   in      INT8      (1,8,8,3)  (1,8,8,3)     |  \\           \\           0x00000180  |  \\\n"
+"2   ConvRelu        a       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0xff004000  0xff004400  0x00000400  |  0x00000000\n"
+"3   ConvRelu        b       INT8      (1,3,8,8)  (1,1,8,8,16)  |  0xff001200  0xff002a00  0x00001800  |  0x00000e00\n"
+"4   OutputOperator  out     FLOAT     (1,10)     (1,10)        |  \\           \\           0x00000028  |  \\\n"
+"-------------------------------------------------------------------------------------------------------------------\n"
 "Total Weight Memory Size: 4000\n"
 "Total Internal Memory Size: 12288\n"
 "Predict Internal Memory RW Amount: 300\n"
@@ -65,7 +78,7 @@ TEST(MemoryReportTest, TextStartsWithTheModel) {
   driver::DeviceInfo device;
   device.kind = "soft";
   device.soc = "rk3588";
-  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, device),
+  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, 0, device),
               HasSubstr("RKNN Model Information, name: net, target: soft, "
                         "target platform: rk3588, framework name: ONNX"));
 }
@@ -74,11 +87,17 @@ TEST(MemoryReportTest, ContextsOwnSramIsShownWhereItHasAny) {
   const driver::ModelInfo model = Model();
   driver::SramPlan own;
   own.used = 8192;
+  driver::DeviceInfo device;
+  device.sram_base = 0xff001000;
+  device.sram_total = 1 << 20;
   const std::string text =
-      ModelText(model, model.programs[0], &own, driver::DeviceInfo());
-  EXPECT_THAT(text, HasSubstr("Internal SRAM Size: 8192,"));
-  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, {}),
+      ModelText(model, model.programs[0], &own, 4096, device);
+  EXPECT_THAT(text, HasSubstr("Internal SRAM Size: 8192, Addr: [0xff002000, "
+                              "0xff004000)"));
+  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, 0, device),
               HasSubstr("No SRAM is used without RKNN_FLAG_ENABLE_SRAM"));
+  EXPECT_THAT(ModelText(model, model.programs[0], nullptr, 0, {}),
+              HasSubstr("has no SRAM"));
 }
 
 }  // namespace

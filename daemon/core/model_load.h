@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,6 +24,10 @@ namespace rknnd::core {
 // Thread: one at a time; the loop until Run, the loader during it, the loop
 // from its result on. Only KeepInCache comes after that, on the loader, and
 // touches what the loop does not.
+//
+// A model comes from an upload, from the cache folder, or, in a preload, from a
+// file. Where the cache folder has what this device compiled it to, the bytes
+// are not even read.
 struct ModelLoad {
   enum class Result {
     kLoaded,
@@ -36,6 +41,12 @@ struct ModelLoad {
   std::string options;
   base::UniqueFd bytes;
   uint64_t size = 0;
+  // The model whose weights it shares, where its options name one and an upload
+  // brought it too. Otherwise that one is read from the cache folder.
+  base::UniqueFd weights_of;
+  std::string weights_of_options;
+  // Only what its options name is shared: all else is a copy of its own.
+  bool copies_weights = false;
   Charge charge;
   std::function<void(absl::Status)> warn;
   std::function<void(absl::Status)> done;
@@ -45,23 +56,52 @@ struct ModelLoad {
   absl::Status status;
   std::unique_ptr<driver::Model> model;
 
-  [[nodiscard]] bool from_cache() const { return !bytes.valid(); }
+  // What a preload's file holds, with the text of the .yml beside it as
+  // options. Thread: loader.
+  static absl::StatusOr<std::shared_ptr<ModelLoad>> OfFile(
+      const std::string& path, uint64_t largest);
+
+  [[nodiscard]] bool from_cache() const {
+    return !bytes.valid() && !file_.valid();
+  }
+  // From its compiled form.
+  [[nodiscard]] bool restored() const { return restored_; }
+  // Why there was one that was of no use; OK: there was none, or it was.
+  [[nodiscard]] const absl::Status& unusable() const { return unusable_; }
   // Whether `other` would end alike: the same bytes and the same options. (The
   // id is the hash of both, one after the other.)
   [[nodiscard]] bool SameAs(const ModelLoad& other) const;
 
   // Thread: loader.
   void Run(driver::Device& device, ModelCache* cache);
-  // After a successful Run of an upload. Thread: loader.
-  absl::Status KeepInCache(ModelCache& cache);
+  // After a successful Run that gave this model: what the folder lacks of it.
+  // Thread: loader.
+  absl::Status KeepInCache(ModelCache& cache, driver::Model& loaded);
+  // Frees all bytes. Thread: loader, last.
+  void LetGo();
 
  private:
+  // False: there is no compiled form, or none that is good.
+  bool RunCompiled(driver::Device& device, ModelCache& cache);
+  absl::Status LoadWith(driver::Device& device,
+                        const driver::LoadRequest& request);
   absl::Status ReadUpload();
   absl::Status ReadCache(ModelCache* cache);
+  // The model whose weights it shares, if there is one.
+  absl::Status ReadOwner(ModelCache* cache);
+  absl::Status ReadUploadedOwner();
 
+  bool restored_ = false;
+  absl::Status unusable_;
+  base::Mapping file_;  // of a preload
   base::Mapping mapping_;
   ModelCache::Entry cached_;
   std::span<const std::byte> contents_;
+  // Likewise of the model whose weights it shares.
+  std::optional<ModelId> owner_;
+  base::Mapping owner_mapping_;
+  ModelCache::Entry owner_cached_;
+  std::span<const std::byte> owner_contents_;
 };
 
 }  // namespace rknnd::core

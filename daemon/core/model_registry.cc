@@ -6,6 +6,7 @@
 #include "daemon/core/model_registry.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -18,6 +19,10 @@ namespace {
 // An uploaded model waits at least so long for its first context, which its
 // client is about to ask for, however short the grace period is.
 constexpr base::Nanoseconds kFirstUsePeriod = 10 * base::kSecond;
+
+// After so long the client of a model that was in the cache folder has its
+// answer. Its kernels are then made, as nobody has to wait for them.
+constexpr base::Nanoseconds kFirstAnswer = 100 * base::kMillisecond;
 
 absl::Status NotLoaded(const ModelId& id) {
   return absl::NotFoundError(
@@ -35,6 +40,7 @@ struct ModelEntry {
   uint64_t loads = 0;
   uint32_t reach = 0;
   uint64_t timer = 0;  // kGrace
+  uint64_t grace = 0;  // kGrace: since when, in the order of such periods
   // kLoading: what is tried when the attempt under way fails, and who waits.
   std::deque<std::shared_ptr<ModelLoad>> attempts;
   std::vector<ModelRegistry::UseCallback> waiters;
@@ -70,7 +76,9 @@ void ModelUse::set_reach(uint32_t cores) { entry_->reach = cores; }
 
 void ModelUse::CountLoad() { ++entry_->loads; }
 
-ModelRegistry::ModelRegistry(Parts parts) : parts_(std::move(parts)) {}
+ModelRegistry::ModelRegistry(Parts parts)
+    : parts_(std::move(parts)),
+      charges_(std::make_shared<WeightCharges>(parts_.ledger, parts_.pager)) {}
 
 std::shared_ptr<ModelRegistry> ModelRegistry::Create(Parts parts) {
   return std::shared_ptr<ModelRegistry>(new ModelRegistry(std::move(parts)));
@@ -80,6 +88,7 @@ ModelRegistry::~ModelRegistry() = default;
 
 void ModelRegistry::Stop() {
   gone_ = nullptr;
+  preloaded_.clear();
   auto entries = std::exchange(entries_, {});
   for (auto& [key, entry] : entries) {
     if (entry->state == ModelState::kGrace) parts_.timers->Cancel(entry->timer);
@@ -92,7 +101,8 @@ void ModelRegistry::Stop() {
 void ModelRegistry::Use(const ModelId& id, UseCallback done) {
   std::shared_ptr<ModelEntry> entry = FindJoinable(id);
   if (entry == nullptr) {
-    if (parts_.cache == nullptr || !parts_.cache->Contains(id)) {
+    if (parts_.cache == nullptr ||
+        (!parts_.cache->Contains(id) && !parts_.cache->ContainsCompiled(id))) {
       done(NotLoaded(id));
       return;
     }
@@ -135,6 +145,8 @@ void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
   load->options = std::move(upload.options);
   load->bytes = std::move(upload.bytes);
   load->size = size;
+  load->weights_of = std::move(upload.weights_of);
+  load->weights_of_options = std::move(upload.weights_of_options);
   load->charge = std::move(charge);
   load->warn = std::move(warn);
   load->done = std::move(done);
@@ -164,23 +176,126 @@ std::shared_ptr<ModelEntry> ModelRegistry::MakeEntry(const ModelId& id) {
 void ModelRegistry::StartNextLoad(ModelEntry& entry) {
   std::shared_ptr<ModelLoad> load = std::move(entry.attempts.front());
   entry.attempts.pop_front();
+  load->copies_weights = parts_.vendor_sharing;
   parts_.loader->Post([load, key = entry.key, device = parts_.device,
                        cache = parts_.cache, loop = parts_.loop,
                        weak = weak_from_this()] {
     load->Run(*device, cache.get());
-    const bool keep = load->result == ModelLoad::Result::kLoaded &&
-                      cache != nullptr && !load->from_cache();
     loop->Post([weak, key, load] {
       if (auto registry = weak.lock()) registry->OnLoaded(key, load);
     });
-    if (!keep) return;
-    absl::Status kept = load->KeepInCache(*cache);
-    if (kept.ok()) return;
+  });
+}
+
+void ModelRegistry::FinishLater(const ModelEntry& entry,
+                                const std::shared_ptr<ModelLoad>& load) {
+  parts_.loader->Post([load, model = entry.model, key = entry.key,
+                       cache = parts_.cache, loop = parts_.loop,
+                       weak = weak_from_this()]() mutable {
+    // Devices are other people's code.
+    const auto caught = [](auto step) -> absl::Status {
+      try {
+        return step();
+      } catch (const std::exception& error) {
+        return absl::InternalError(error.what());
+      }
+    };
+    absl::Status kept;
+    if (cache != nullptr) {
+      kept = caught([&] { return load->KeepInCache(*cache, *model->model); });
+    }
+    absl::Status finished = caught([&] { return model->model->Finish(); });
+    if (!finished.ok() && !absl::IsResourceExhausted(finished) &&
+        cache != nullptr && load->restored()) {
+      cache->RemoveCompiled(load->id);
+    }
+    load->LetGo();
     // Moved: no status is held by two threads at once.
-    loop->Post([load, kept = std::move(kept)] {
-      if (load->warn != nullptr) load->warn(kept);
+    loop->Post([load, key, weak, model = std::move(model),
+                kept = std::move(kept), finished = std::move(finished)] {
+      if (!kept.ok() && load->warn != nullptr) load->warn(kept);
+      if (const auto registry = weak.lock()) {
+        if (!load->restored()) registry->NoteCache(kept);
+        registry->OnFinished(key, *model, finished);
+      }
     });
   });
+}
+
+void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
+                               const absl::Status& finished) {
+  if (model.charges != nullptr) model.charges->Update(*model.model);
+  if (finished.ok()) return;
+  // Jobs of those who have it fail and say why; whoever asks next gets a new
+  // one.
+  const auto found = entries_.find(key);
+  if (found != entries_.end() && found->second->model.get() == &model) {
+    if (found->second->state == ModelState::kGrace) {
+      parts_.timers->Cancel(found->second->timer);
+    }
+    found->second->state = ModelState::kGone;
+    entries_.erase(found);
+    if (gone_ != nullptr) gone_();
+  }
+  if (parts_.log != nullptr) {
+    parts_.log->Log(1, absl::StrCat("model '", model.name,
+                                    "' cannot be used, load it again: ",
+                                    std::string(finished.message())));
+  }
+  const auto lost = std::erase_if(preloaded_, [&model](const ModelUse& use) {
+    return use.model().get() == &model;
+  });
+  if (lost > 0) KeepForGood(key.first);
+}
+
+void ModelRegistry::KeepForGood(const ModelId& id) {
+  // A failure has been told of by the attempt.
+  Use(id, [this](absl::StatusOr<ModelUse> use) {
+    if (use.ok()) preloaded_.push_back(*std::move(use));
+  });
+}
+
+void ModelRegistry::NoteCache(const absl::Status& kept) {
+  if (parts_.cache == nullptr || kept.ok() != cache_fails_) return;
+  cache_fails_ = !kept.ok();
+  if (parts_.log == nullptr) return;
+  parts_.log->Log(
+      1, cache_fails_
+             ? absl::StrCat("models are not kept in the cache folder, and are "
+                            "compiled again after a restart: ",
+                            std::string(kept.message()))
+             : std::string("models are kept in the cache folder again"));
+}
+
+void ModelRegistry::Preload(const std::string& path, uint64_t largest) {
+  parts_.loader->Post(
+      [path, largest, loop = parts_.loop, weak = weak_from_this()] {
+        auto read = ModelLoad::OfFile(path, largest);
+        loop->Post([path, weak, read = std::move(read)]() mutable {
+          if (const auto registry = weak.lock()) {
+            registry->OnFileRead(path, std::move(read));
+          }
+        });
+      });
+}
+
+void ModelRegistry::OnFileRead(
+    const std::string& path, absl::StatusOr<std::shared_ptr<ModelLoad>> read) {
+  const auto tell = [this, path](const absl::Status& status) {
+    if (status.ok() || parts_.log == nullptr) return;
+    parts_.log->Log(1, absl::StrCat("model '", path, "' is not preloaded: ",
+                                    std::string(status.message())));
+  };
+  if (!read.ok()) return tell(read.status());
+  const ModelId id = (*read)->id;
+  std::shared_ptr<ModelEntry> entry = FindJoinable(id);
+  if (entry == nullptr) {
+    entry = MakeEntry(id);
+    (*read)->done = tell;
+    entry->attempts.push_back(*std::move(read));
+    StartNextLoad(*entry);
+  }
+  KeepForGood(id);
 }
 
 void ModelRegistry::OnLoaded(const Key& key,
@@ -188,6 +303,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;  // stopped
   const std::shared_ptr<ModelEntry> entry = found->second;
+  if (!load->unusable().ok() && parts_.log != nullptr) {
+    parts_.log->Log(1, absl::StrCat("model '", load->name,
+                                    "' is not taken from its compiled form: ",
+                                    std::string(load->unusable().message())));
+  }
   if (load->result != ModelLoad::Result::kLoaded) {
     OnLoadFailed(entry, *load);
     return;
@@ -198,13 +318,38 @@ void ModelRegistry::OnLoaded(const Key& key,
   model->name = load->name.empty() ? load->model->info().name : load->name;
   model->model = std::move(load->model);
   // One that is only described has no weights here.
-  const bool runnable = model->info().runnable.ok();
-  auto weights = parts_.ledger->Open(absl::StrCat("model '", model->name, "'"))
-                     ->TryCharge(MemoryKind::kWeight,
-                                 runnable ? model->info().weight_size : 0);
-  if (weights.ok()) model->weights = *std::move(weights);
+  if (model->info().runnable.ok()) {
+    absl::Status charged = charges_->Enter(
+        *model->model, absl::StrCat("model '", model->name, "'"));
+    if (!charged.ok()) {
+      load->result = ModelLoad::Result::kRefused;
+      load->status = std::move(charged);
+      OnLoadFailed(entry, *load);
+      return;
+    }
+    model->charges = charges_;
+  }
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
+  if (load->restored()) {
+    // Its client is answered first: the memory that needs is made meanwhile.
+    // A job that comes earlier makes what it needs itself.
+    parts_.timers->RunAfter(
+        kFirstAnswer, [weak = weak_from_this(), key, load,
+                       made = std::weak_ptr<const LoadedModel>(entry->model)] {
+          const auto registry = weak.lock();
+          if (registry == nullptr) return;
+          const auto still = registry->entries_.find(key);
+          // Gone, or loaded again since: that one has a turn of its own.
+          if (still == registry->entries_.end() || made.expired() ||
+              still->second->model != made.lock()) {
+            return;
+          }
+          registry->FinishLater(*still->second, load);
+        });
+  } else {
+    FinishLater(*entry, load);
+  }
 
   // Callbacks may take uses and drop them; this one keeps the entry meanwhile.
   const ModelUse keep(shared_from_this(), entry);
@@ -264,6 +409,7 @@ void ModelRegistry::Release(const std::shared_ptr<ModelEntry>& entry) {
 
 void ModelRegistry::StartGrace(ModelEntry& entry, base::Nanoseconds period) {
   entry.state = ModelState::kGrace;
+  entry.grace = next_grace_++;
   if (period <= 0) {
     EndGrace(Key(entry.key));
     return;
@@ -283,6 +429,23 @@ void ModelRegistry::EndGrace(const Key& key) {
   entry->state = ModelState::kGone;
   entries_.erase(found);
   if (gone_ != nullptr) gone_();
+}
+
+bool ModelRegistry::DropLongestUnused() {
+  // What has gone already, as far as its users know, goes first.
+  if (charges_->FreeWaiting()) return true;
+  const ModelEntry* oldest = nullptr;
+  for (const auto& [key, entry] : entries_) {
+    // One that was never used is about to be: its client has just sent it.
+    if (entry->state != ModelState::kGrace || !entry->used) continue;
+    if (oldest == nullptr || entry->grace < oldest->grace) oldest = entry.get();
+  }
+  if (oldest == nullptr) return false;
+  parts_.timers->Cancel(oldest->timer);
+  EndGrace(Key(oldest->key));
+  // Not later: somebody cannot go on without.
+  charges_->FreeWaiting();
+  return true;
 }
 
 std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
@@ -305,7 +468,13 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.id = key.first;
     report.name = entry->model->name;
     report.contexts = entry->uses;
+    for (const ModelUse& use : preloaded_) {
+      if (use.model() != entry->model) continue;
+      --report.contexts;
+      report.preloaded = true;
+    }
     report.weight = entry->model->info().weight_size;
+    report.weight_held = entry->model->model->held_weights();
     report.internal = entry->model->internal_size();
     report.loads = entry->loads;
     reports.push_back(std::move(report));

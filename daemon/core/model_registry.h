@@ -24,6 +24,7 @@
 #include "daemon/core/model_load.h"
 #include "daemon/core/service.h"
 #include "daemon/core/types.h"
+#include "daemon/core/weight_charges.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
@@ -86,17 +87,20 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     driver::Device* device = nullptr;
     base::Executor* loop = nullptr;
     base::Executor* loader = nullptr;
+    base::Executor* pager = nullptr;  // frees large weights
     TimerQueue* timers = nullptr;
     base::Nanoseconds grace = 0;
     std::shared_ptr<Ledger> ledger;
     std::shared_ptr<ModelCache> cache;  // null: none
+    LogSink* log = nullptr;             // the daemon's own; null: none
     // Every Use that no upload was made for yet gets a copy of its own.
     bool vendor_sharing = false;
   };
   static std::shared_ptr<ModelRegistry> Create(Parts parts);
   ~ModelRegistry();
 
-  // Cancels timers; nothing is called back from now on.
+  // Lets go of what was preloaded, cancels timers; nothing is called back from
+  // now on.
   void Stop();
   // Called when a model has gone.
   void set_gone(std::function<void()> gone) { gone_ = std::move(gone); }
@@ -107,6 +111,14 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // hears of what went wrong without being a failure.
   void Upload(ModelUpload upload, uint64_t size, Charge charge,
               std::function<void(absl::Status)> warn, DoneCallback done);
+
+  // Loads a model's file, of at most so many bytes, and keeps it for good. What
+  // is wrong with it is logged.
+  void Preload(const std::string& path, uint64_t largest);
+
+  // Lets go of the model that no context has had for the longest time, though
+  // its grace period is not over. False when there is none.
+  bool DropLongestUnused();
 
   // Internal memory that each core's arena must have room for.
   [[nodiscard]] std::vector<uint64_t> ArenaNeeds(uint32_t cores) const;
@@ -125,6 +137,17 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   std::shared_ptr<ModelEntry> MakeEntry(const ModelId& id);
   void StartNextLoad(ModelEntry& entry);
   void OnLoaded(const Key& key, const std::shared_ptr<ModelLoad>& load);
+  // What need not be done before the model was answered for.
+  void FinishLater(const ModelEntry& entry,
+                   const std::shared_ptr<ModelLoad>& load);
+  void OnFinished(const Key& key, const LoadedModel& model,
+                  const absl::Status& finished);
+  // A use of the registry's own.
+  void KeepForGood(const ModelId& id);
+  // Tells of the cache folder when it fails first, and when it works again.
+  void NoteCache(const absl::Status& kept);
+  void OnFileRead(const std::string& path,
+                  absl::StatusOr<std::shared_ptr<ModelLoad>> read);
   void OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
                     const ModelLoad& load);
   void Release(const std::shared_ptr<ModelEntry>& entry);
@@ -132,8 +155,12 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void EndGrace(const Key& key);
 
   Parts parts_;
+  const std::shared_ptr<WeightCharges> charges_;
   std::function<void()> gone_;
+  bool cache_fails_ = false;
+  std::vector<ModelUse> preloaded_;
   uint64_t next_salt_ = 1;
+  uint64_t next_grace_ = 1;
   std::map<Key, std::shared_ptr<ModelEntry>> entries_;
 };
 

@@ -29,7 +29,10 @@ struct ContextQueue {
   Job* last = nullptr;
   uint32_t jobs = 0;  // queued and running
   bool running = false;
-  // Neighbours in a list of contexts whose oldest job may run.
+  // Of MemoryTurns: waits for memory, has it kept, runs in it.
+  bool parked = false, has_turn = false, runs_alone = false;
+  // Neighbours in a list of contexts whose oldest job may run, or of those that
+  // are parked.
   RunContext* previous = nullptr;
   RunContext* next = nullptr;
 };
@@ -41,6 +44,9 @@ struct ContextTraits {
   bool collect_perf = false;
   bool info_only = false;  // answers queries, never runs
   bool sram = false;       // takes what it can use of the SRAM
+  // Internal memory is the program's, room for weights may be.
+  bool internal_outside = false, weights_outside = false;
+  bool share_sram = false;  // takes turns in it with others
   // RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE, _OUTPUT_MEM_CACHE.
   bool keep_input_caches = false, keep_output_caches = false;
 };

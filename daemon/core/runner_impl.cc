@@ -77,15 +77,24 @@ absl::Status RunnerImpl::Prepare(Job* job) {
   const driver::ProgramInfo& program = context.model()->program(row);
   driver::JobRequest& request = job->request;
   request = {};
-  if (program.internal_size != 0) {
+  if (context.traits().internal_outside) {
+    const OutsideMemory& internal = job->hold.bindings->internal();
+    if (internal.buffer != nullptr) {
+      request.internal = internal.buffer->memory();
+      request.internal_offset = internal.range.begin;
+    }
+  } else if (program.internal_size != 0) {
     job->hold.arena = context.own_arena() != nullptr
                           ? context.own_arena()
                           : parts_.arenas->Get(job->core);
-    // Arenas shrink only when no context needs them any more.
+    // Arenas shrink only when no context needs them any more, or when its model
+    // turned out to be of no use after it was answered for.
     if (job->hold.arena == nullptr ||
         job->hold.arena->size() < program.internal_size) {
       return absl::CancelledError(
-          absl::StrCat("context ", submission.context, " was destroyed"));
+          absl::StrCat("context ", submission.context,
+                       " has no internal memory any more: it was destroyed, or "
+                       "its model has failed and must be loaded again"));
     }
     request.internal = job->hold.arena->memory();
     if (program.batch > 1 && context.own_arena() == nullptr) {
@@ -157,7 +166,8 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   JobHold hold;
   // `job` is another submission's from here on.
   if (job->hold.gate->Retire(job, &hold)) hold.gate->Answer(answer);
-  if (started && hold.arena != nullptr) {
+  // Memory that a program brought is its own to clear.
+  if (started && hold.arena != nullptr && parts_.isolate) {
     const uint64_t used =
         hold.context->model()->program(hold.bindings->row()).internal_size;
     hold.arena->memory()->Clear(0, used);

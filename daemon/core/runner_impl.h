@@ -29,9 +29,10 @@ class RunnerImpl final : public Runner, public JobFinisher {
   struct Parts {
     driver::Device* device = nullptr;
     const base::Clock* clock = nullptr;
+    bool isolate = true;  // clears arenas behind their jobs
     WorkerWaker* waker = nullptr;
     std::unique_ptr<Scheduler> scheduler;
-    std::unique_ptr<Arenas> arenas;
+    std::shared_ptr<Arenas> arenas;
     // Called when nothing is queued or runs, once draining. Thread: any.
     std::function<void()> idle;
   };

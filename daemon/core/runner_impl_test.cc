@@ -22,8 +22,8 @@ TEST_F(RunnerTest, JobReadsItsInputAndWritesItsOutput) {
   const TestSession session = Open();
   Upload(session, "bytes=4");
   Create(session, 1, "bytes=4");
-  auto input = session->AllocateBuffer(1, 4096, 0);
-  auto output = session->AllocateBuffer(2, 4096, 0);
+  auto input = AllocateNow(session, 1, 4096, 0);
+  auto output = AllocateNow(session, 2, 4096, 0);
   ASSERT_TRUE(input.ok() && output.ok());
   ASSERT_TRUE(
       session->Bind(BindTo(1, driver::Direction::kInput, 0, 1, 4)).ok());
@@ -98,7 +98,7 @@ TEST_F(RunnerTest, ContextsSpreadOverFreeCores) {
 TEST_F(RunnerTest, CoreMaskDecidesTheCore) {
   const TestSession session = Open();
   MakeReady(session, 1, "bytes=16");
-  ASSERT_TRUE(session->SetCoreMask(1, 4).ok());
+  ASSERT_TRUE(SetCoreMaskNow(session, 1, 4).ok());
   ASSERT_TRUE(Submit(session, 1, 0).ok());
   RunReady();
   EXPECT_EQ(session.sink->last().core, 2U);
@@ -257,7 +257,7 @@ TEST_F(RunnerTest, GangOfABatchModelHasTheArenaOfEachCore) {
   EXPECT_EQ(device.runs()[0].gang_internal, 2U);
   EXPECT_EQ(device.cleared(), 3 * 8192U);
   // One of a single core takes no other's.
-  ASSERT_TRUE(session->SetCoreMask(1, 2).ok());
+  ASSERT_TRUE(SetCoreMaskNow(session, 1, 2).ok());
   ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
   RunReady();
   EXPECT_EQ(device.runs()[1].gang_internal, 0U);

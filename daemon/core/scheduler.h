@@ -19,7 +19,8 @@ struct SchedulerCounts {
 // submission and one at a time; a job runs on a core it allows, a gang's on all
 // of its cores at once; a job whose core is busy holds up no job of another
 // context; a gang's holds up younger ones, for as long as older ones run on a
-// core of it.
+// core of it; two jobs whose memory overlaps (Job::alone) never run at once
+// (memory_turns.h), and the one that waits for it keeps no core.
 //
 // Thread: any. Allocates nothing, calls nothing. Lock order: a gate's lock,
 // then the scheduler's.

@@ -5,6 +5,7 @@
 //   loop thread   Service, Session: sessions, models, contexts, buffers
 //   workers       JobGate::Submit, Runner::RunReady: the hot path
 //   loader        Device::Load, hashing, the cache folder; posts back to loop
+//   pager         populating, filling and copying large memory; likewise
 //
 // Everything a session owns goes when it is closed; what its running job still
 // uses goes when that job ends.
@@ -13,6 +14,7 @@
 #define DAEMON_CORE_SERVICE_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,7 @@
 #include "driver/device.h"
 #include "driver/fault.h"
 #include "driver/memory/heap.h"
+#include "driver/memory/physical.h"
 
 namespace rknnd::core {
 
@@ -41,25 +44,42 @@ class TimerQueue {
 };
 
 struct ServiceOptions {
-  driver::Device* device = nullptr;      // outlives the service
-  const driver::Heaps* heaps = nullptr;  // likewise, and all below
+  driver::Device* device = nullptr;                  // outlives the service
+  const driver::Heaps* heaps = nullptr;              // likewise, and all below
+  const driver::PhysicalMemory* physical = nullptr;  // null: none is allowed
   const base::Clock* clock = nullptr;
   base::Executor* loop = nullptr;
   base::Executor* loader = nullptr;
+  base::Executor* pager = nullptr;
   TimerQueue* timers = nullptr;
   WorkerWaker* waker = nullptr;
   SessionLimits limits;
+  // What weights, internal memory and buffers may have together; 0: all that
+  // the device maps. Never more than that.
+  uint64_t address_space = 0;
+  // Of each user's sessions together, and of some users instead.
+  UserLimits user_limits;
+  std::map<uint32_t, UserLimits> users;
   // A model without contexts stays so long: the next process starts quickly.
   base::Nanoseconds model_grace = 30 * base::kSecond;
   // Model bytes by hash, so that clients survive a restart. Empty: none kept.
   std::string cache_dir;
+  // Files of models that are loaded at start and kept for good.
+  std::vector<std::string> preload;
   // The longest unused files go first beyond this. A dozen large models.
   uint64_t cache_limit = uint64_t{4} << 30;
   // Measure as if every rknn_init stood alone (RKNND_SHARING=vendor): models
   // are loaded once per rknn_init, each context has internal memory of its own.
   bool vendor_sharing = false;
+  // What a job has used of the cores' internal memory is cleared behind it, so
+  // that no job ever meets another user's intermediate results.
+  bool isolate = true;
   // Where faults are asked for. Null: not enabled at start.
   driver::FaultControl* faults = nullptr;
+  // CPU and device see each other's writes only after a synchronisation that
+  // the device must be told of.
+  bool incoherent = false;
+  LogSink* log = nullptr;  // the daemon's own; null: none
 };
 
 // Thread: loop, but where noted.
@@ -89,7 +109,12 @@ class Service {
   [[nodiscard]] absl::Status cache_status() const;
   // FAILED_PRECONDITION, and how to enable them, when there are none.
   [[nodiscard]] absl::StatusOr<driver::FaultControl*> faults() const;
-  // Whether clients are to tell of rknn_mem_sync: a fault may need it.
+  // Sets or clears a fault without holding up the loop: some of them copy all
+  // the memory there is.
+  void SetFault(const driver::Fault& fault,
+                std::function<void(absl::StatusOr<driver::FaultReport>)> done);
+  void ClearFault(uint64_t id, std::function<void(absl::Status)> done);
+  // Whether clients are to tell of rknn_mem_sync: memory may be incoherent.
   [[nodiscard]] bool wants_syncs() const;
   [[nodiscard]] const driver::DeviceInfo& device_info() const;
   [[nodiscard]] StatusReport Status() const;
@@ -98,6 +123,7 @@ class Service {
   [[nodiscard]] std::vector<ContextReport> Contexts() const;
   [[nodiscard]] std::vector<BufferReport> Buffers() const;
   [[nodiscard]] MemoryReport Memory() const;
+  [[nodiscard]] SramReport Sram() const;
 
  private:
   class Impl;

@@ -167,13 +167,13 @@ TEST_F(ServiceTest, WorkersAndLoopWorkAtOnce) {
   }
   for (uint32_t round = 0; round < 100; ++round) {
     const TestSession& session = sessions[round % kClients];
-    ASSERT_TRUE(session->AllocateBuffer(999, 4096, 0).ok());
+    ASSERT_TRUE(AllocateNow(session, 999, 4096, 0).ok());
     ASSERT_TRUE(session
                     ->Bind(BindTo(1 + round % 2, driver::Direction::kOutput, 0,
                                   999, 4096))
                     .ok());
     ASSERT_TRUE(session->ReleaseBuffer(999).ok());
-    ASSERT_TRUE(session->SetCoreMask(1, round % 3).ok());
+    ASSERT_TRUE(SetCoreMaskNow(session, 1, round % 3).ok());
     (void)service->Memory();
     (void)service->Status();
   }

@@ -26,6 +26,7 @@ class Session {
   using ContextCallback =
       std::function<void(absl::StatusOr<const driver::ModelInfo*>)>;
   using StatusCallback = std::function<void(absl::Status)>;
+  using BufferCallback = std::function<void(absl::StatusOr<BufferInfo>)>;
 
   virtual ~Session() = default;
 
@@ -43,7 +44,8 @@ class Session {
   // once.
   virtual void UploadModel(ModelUpload upload, StatusCallback done) = 0;
   virtual absl::Status DestroyContext(uint32_t context) = 0;
-  virtual absl::Status SetCoreMask(uint32_t context, uint32_t core_mask) = 0;
+  virtual void SetCoreMask(uint32_t context, uint32_t core_mask,
+                           StatusCallback done) = 0;
   // Chooses the row of a model's listed shapes; in force from the next
   // submitted job on. Memory that is too small for it is unbound, which the
   // next job hears of. `shapes`: one for each input.
@@ -51,13 +53,25 @@ class Session {
       uint32_t context, const std::vector<InputShape>& shapes) = 0;
   // In force from the next submitted job on.
   virtual absl::Status Bind(const BindRequest& request) = 0;
+  virtual absl::Status BindFrame(const FrameRequest& request) = 0;
+  // Internal memory that the program brings, for a context that was made with
+  // RKNN_FLAG_MEM_ALLOC_OUTSIDE or _INTERNAL_ALLOC_OUTSIDE. Contexts whose
+  // memory overlaps never run at once, whoever they belong to.
+  virtual absl::Status SetInternalMemory(const MemoryRequest& request) = 0;
+  // Fills the memory with the model's weights, once; nothing reads it here.
+  virtual void SetWeightMemory(const MemoryRequest& request,
+                               StatusCallback done) = 0;
 
-  virtual absl::StatusOr<BufferInfo> AllocateBuffer(uint32_t buffer,
-                                                    uint64_t size,
-                                                    uint32_t flags) = 0;
-  virtual absl::StatusOr<BufferInfo> ImportBuffer(uint32_t buffer,
-                                                  base::UniqueFd fd,
-                                                  uint64_t expected_size) = 0;
+  // Large ones are made elsewhere, while the loop goes on; until then the
+  // number is taken and nothing can be bound to it.
+  virtual void AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
+                              BufferCallback done) = 0;
+  virtual void ImportBuffer(uint32_t buffer, base::UniqueFd fd,
+                            uint64_t expected_size, BufferCallback done) = 0;
+  // Memory by its physical address, where the configuration allows it to the
+  // session's user.
+  virtual void ImportPhysical(uint32_t buffer, const PhysicalRange& range,
+                              BufferCallback done) = 0;
   // The number is free again at once; the memory when no binding and no job
   // uses it.
   virtual absl::Status ReleaseBuffer(uint32_t buffer) = 0;

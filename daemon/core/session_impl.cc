@@ -3,60 +3,48 @@
 
 #include "daemon/core/session_impl.h"
 
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/memfd.h"
+#include "base/status/status.h"
 #include "daemon/core/shape_rows.h"
 
 namespace rknnd::core {
 namespace {
 
-// Uploads of one session that may wait for the loader. Each holds an fd and a
-// whole model; a client with more threads than this asks again.
-constexpr uint32_t kUploads = 64;
-// A MODEL.yml is a page; the transport's datagram is 64 KiB.
-constexpr size_t kOptionsBytes = size_t{64} << 10;
-constexpr size_t kNameBytes = 255;
-constexpr uint32_t kLogDebug = 4;  // RKNN_LOG_LEVEL's
-constexpr uint32_t kLogWarning = 1;
+// How many of a user's sessions a refusal names.
+constexpr size_t kNamedSessions = 3;
+// RKNN_LOG_LEVEL's.
+constexpr uint32_t kLogWarning = 2, kLogDebug = 4;
+constexpr uint32_t kDaemonLogWarning = 1;  // --log-level's
 
 std::string Holder(SessionId id, const SessionPeer& peer) {
   return absl::StrCat("session ", id, " (pid ", peer.pid, " '", peer.comm,
                       "')");
 }
 
-bool IsControl(char c) {
-  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' &&
-          c != '\r') ||
-         c == 0x7f;
-}
-
-// The cores whose arenas jobs of `model` work in: a gang that shares each layer
-// has that of its lowest core, one that shares the slices of a batch all.
-uint32_t ArenasOf(const CoreChoice& choice, const LoadedModel& model) {
-  const auto& rows = model.info().programs;
-  if (!choice.gang ||
-      std::any_of(rows.begin(), rows.end(),
-                  [](const auto& row) { return row.batch > 1; })) {
-    return choice.cores;
-  }
-  return uint32_t{1} << std::countr_zero(choice.cores);
-}
-
-absl::Status NoContext(uint32_t number) {
-  return absl::NotFoundError(
-      absl::StrCat("context ", number, " does not exist in this session"));
+absl::Status DestroyedEarly(uint32_t number) {
+  return absl::CancelledError(absl::StrCat(
+      "context ", number, " was destroyed while its model was loaded"));
 }
 
 }  // namespace
 
+void SessionImpl::Warn(const std::string& text) const {
+  if (log_ != nullptr) log_->Log(kLogWarning, text);
+  if (parts_->log != nullptr) {
+    parts_->log->Log(kDaemonLogWarning,
+                     absl::StrCat(account_->holder(), ": ", text));
+  }
+}
+
 SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
                          std::shared_ptr<const ServiceParts> parts,
+                         std::shared_ptr<Account> user,
                          std::shared_ptr<CompletionSink> completions,
                          std::shared_ptr<LogSink> log)
     : id_(id),
@@ -64,10 +52,15 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
       parts_(std::move(parts)),
       log_(std::move(log)),
       account_(parts_->ledger->Open(Holder(id_, peer_), "memory",
-                                    parts_->limits.memory)),
+                                    parts_->limits.memory, std::move(user))),
       gate_(std::make_shared<JobGateImpl>(parts_->runner,
                                           std::move(completions))),
-      buffers_(parts_->device, parts_->heaps, account_, parts_->limits) {}
+      turns_(parts_->paging()),
+      buffers_(parts_->paging(), &turns_, account_, parts_->limits,
+               [this] { return CheckUserBuffers(); }) {
+  buffers_.set_tell([this](const std::string& text) { Warn(text); });
+  buffers_.set_sram(parts_->sram);
+}
 
 void SessionImpl::End() {
   if (ended_) return;
@@ -76,6 +69,7 @@ void SessionImpl::End() {
   pending_.clear();
   contexts_.clear();
   buffers_.Clear();
+  turns_.Clear();
 }
 
 // ---- contexts ---------------------------------------------------------------
@@ -90,6 +84,8 @@ void SessionImpl::CreateContext(const ContextRequest& request,
     done(valid);
     return;
   }
+  const uint64_t token = next_token_++;
+  ModelId asked = request.model;
   if (request.duplicate_of != 0) {
     // Not NOT_FOUND: that would mean "upload the model".
     const Context* origin = FindContext(request.duplicate_of);
@@ -100,86 +96,177 @@ void SessionImpl::CreateContext(const ContextRequest& request,
                        "session")));
       return;
     }
-    done(AddContext(request, origin->use.Duplicate()));
-    return;
+    if (!origin->run->traits().info_only) {
+      pending_[request.number] = token;
+      PrepareContext(request, token, origin->use.Duplicate(), std::move(done));
+      return;
+    }
+    asked = origin->run->model()->id;
   }
 
-  const uint64_t token = next_token_++;
   pending_[request.number] = token;
   parts_->models->Use(
-      request.model, [weak = weak_from_this(), request, token,
-                      done = std::move(done)](absl::StatusOr<ModelUse> use) {
+      asked, [weak = weak_from_this(), request, token,
+              done = std::move(done)](absl::StatusOr<ModelUse> use) {
         const auto self = weak.lock();
         if (self == nullptr || self->ended_) return;
         const auto pending = self->pending_.find(request.number);
         if (pending == self->pending_.end() || pending->second != token) {
-          done(absl::CancelledError(
-              absl::StrCat("context ", request.number,
-                           " was destroyed while its model was loaded")));
+          done(DestroyedEarly(request.number));
           return;
         }
-        self->pending_.erase(pending);
         if (!use.ok()) {
+          self->pending_.erase(pending);
+          if (request.duplicate_of != 0 && absl::IsNotFound(use.status())) {
+            // As above.
+            done(absl::FailedPreconditionError(absl::StrCat(
+                "context ", request.duplicate_of,
+                " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and its "
+                "model has gone: load it with rknn_init")));
+            return;
+          }
           done(use.status());
           return;
         }
         use->CountLoad();
-        done(self->AddContext(request, *std::move(use)));
+        self->PrepareContext(request, token, *std::move(use), done);
       });
 }
 
-absl::StatusOr<const driver::ModelInfo*> SessionImpl::AddContext(
-    const ContextRequest& request, ModelUse use) {
+bool SessionImpl::TakePending(uint32_t number, uint64_t token) {
+  const auto pending = pending_.find(number);
+  if (pending == pending_.end() || pending->second != token) return false;
+  pending_.erase(pending);
+  return true;
+}
+
+void SessionImpl::PrepareContext(const ContextRequest& request, uint64_t token,
+                                 ModelUse use, ContextCallback done) {
   // Both were found to be good before the model was loaded.
+  const ContextTraits traits = *ParseFlags(request.flags);
+  const CoreChoice cores =
+      *ResolveCoreMask(request.core_mask, parts_->device->info());
+  const std::shared_ptr<const LoadedModel> model = use.model();
+  const bool own = parts_->vendor_sharing;
+  const ArenaNeed need{NeedsArena(traits, *model) ? ArenasOf(cores, *model) : 0,
+                       model->internal_size()};
+  // Jobs that may run on any of several cores can do so as soon as one of them
+  // has room: the others get theirs behind the answer.
+  CoreChoice begins = cores;
+  ArenaNeed first = need;
+  if (!own && !cores.gang && std::popcount(need.cores) > 1 &&
+      !parts_->runner->arenas().Has(need)) {
+    first.cores = begins.cores = uint32_t{1} << std::countr_zero(need.cores);
+  }
+  // Copyable, as callbacks are.
+  const auto kept = std::make_shared<ModelUse>(std::move(use));
+  const auto finish =
+      [weak = weak_from_this(), request, token, kept, first, own, cores, begins,
+       done = std::move(done)](absl::StatusOr<std::shared_ptr<Arena>> arena) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        Arenas& arenas = self->parts_->runner->arenas();
+        if (self->ended_) return arenas.Refit();
+        if (!self->TakePending(request.number, token)) {
+          arenas.Refit();
+          done(DestroyedEarly(request.number));
+          return;
+        }
+        if (!arena.ok()) return done(arena.status());
+        if (!own) kept->set_reach(kept->reach() | first.cores);
+        done(self->AddContext(request, std::move(*kept), *std::move(arena),
+                              begins));
+        if (!(begins == cores)) self->WidenLater(request, cores);
+      };
+  if (!traits.info_only && !model->info().runnable.ok()) {
+    finish(model->info().runnable);
+  } else if (need.cores == 0) {
+    finish(nullptr);
+  } else if (own) {
+    Arena::Make(parts_->paging(), *parts_->internal_memory, need.size, finish);
+  } else {
+    if (absl::Status fits = CheckRoom(need); !fits.ok()) return finish(fits);
+    parts_->runner->arenas().Fit(first, [finish](const absl::Status& fits) {
+      if (fits.ok()) return finish(nullptr);
+      finish(fits);
+    });
+  }
+}
+
+absl::Status SessionImpl::CheckRoom(const ArenaNeed& need) const {
+  const Arenas& arenas = parts_->runner->arenas();
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto whole = [page](uint64_t size) {
+    return (size + page - 1) / page * page;
+  };
+  const uint64_t pages = whole(need.size);
+  uint64_t growth = 0;
+  uint64_t replaced = 0;  // while the last one is made
+  uint64_t leaving = 0;   // charged, and given back before
+  for (uint32_t core = 0; core < parts_->device->info().cores; ++core) {
+    const std::shared_ptr<Arena> arena = arenas.Get(core);
+    uint64_t has = arena == nullptr ? 0 : whole(arena->size());
+    // Of one that is being made and the one before it the larger will stay.
+    if (arenas.making().has_value() && arenas.making()->core == core) {
+      const uint64_t coming = whole(arenas.making()->size);
+      leaving = std::min(has, coming);
+      has = std::max(has, coming);
+    }
+    if ((need.cores >> core & 1) == 0 || has >= pages) continue;
+    replaced = has;
+    growth += pages - replaced;
+  }
+  if (growth == 0) return absl::OkStatus();
+  // Given back at once: each arena is charged when it is made.
+  const uint64_t most = growth + replaced;
+  const auto charge = parts_->internal_memory->TryCharge(
+      MemoryKind::kInternal, most - std::min(most, leaving));
+  if (charge.ok()) return absl::OkStatus();
+  std::string what = absl::StrCat("internal memory of ", need.size, " bytes");
+  if (replaced > 0) {
+    absl::StrAppend(&what, " (beside the ", replaced,
+                    " bytes that a core has until then)");
+  }
+  return base::Annotate(charge.status(), what);
+}
+
+void SessionImpl::WidenLater(const ContextRequest& request,
+                             const CoreChoice& cores) {
+  if (ended_ || !contexts_.contains(request.number)) return;
+  MoveTo(request.number, request.core_mask, cores,
+         [weak = weak_from_this(),
+          number = request.number](const absl::Status& moved) {
+           const auto self = weak.lock();
+           if (moved.ok() || self == nullptr ||
+               !self->contexts_.contains(number)) {
+             return;
+           }
+           self->Warn(absl::StrCat(
+               "context ", number,
+               " runs on one core only: ", std::string(moved.message())));
+         });
+}
+
+const driver::ModelInfo* SessionImpl::AddContext(
+    const ContextRequest& request, ModelUse use,
+    std::shared_ptr<Arena> own_arena, const CoreChoice& begins) {
   ContextTraits traits = *ParseFlags(request.flags);
   const CoreChoice cores =
       *ResolveCoreMask(request.core_mask, parts_->device->info());
   traits.number = request.number;
   traits.session = id_;
-  const std::shared_ptr<const LoadedModel> model = use.model();
-  if (!traits.info_only && !model->info().runnable.ok()) {
-    return model->info().runnable;
-  }
-  const uint64_t internal_size = model->internal_size();
-  std::shared_ptr<Arena> own_arena;
-  if (traits.info_only || internal_size == 0) {
-    // Needs no internal memory.
-  } else if (parts_->vendor_sharing) {
-    auto arena = Arena::Create(parts_->device, parts_->heaps,
-                               *parts_->internal_memory, internal_size);
-    if (!arena.ok()) return arena.status();
-    own_arena = *std::move(arena);
-  } else if (absl::Status reached = Reach(use, ArenasOf(cores, *model));
-             !reached.ok()) {
-    return reached;
-  }
-
+  const std::shared_ptr<const LoadedModel> model =
+      traits.info_only ? DescriptionOf(*use.model()) : use.model();
   Context context;
-  context.use = std::move(use);
+  if (!traits.info_only) context.use = std::move(use);
   context.run =
       std::make_shared<RunContext>(traits, model, std::move(own_arena));
-  context.bindings = BindingSet::Empty(model);
+  context.bindings = BindingSet::Empty(model, traits.internal_outside);
   context.core_mask = request.core_mask;
-  if (traits.sram && !traits.info_only && parts_->sram != nullptr) {
-    // For the largest shape, as internal memory is.
-    const driver::ModelInfo& info = model->info();
-    context.sram = parts_->sram->Take(info.programs[info.largest].sram.used);
-  }
-  gate_->Add(context.run, context.bindings, cores);
+  context.sram = TakeSram(request, traits, *model, ArenasOf(cores, *model));
+  gate_->Add(context.run, context.bindings, begins);
   contexts_[request.number] = std::move(context);
   return &model->info();
-}
-
-absl::Status SessionImpl::Reach(ModelUse& use, uint32_t cores) const {
-  const uint32_t before = use.reach();
-  if ((before | cores) == before) return absl::OkStatus();
-  use.set_reach(before | cores);
-  absl::Status fitted = parts_->FitArenas();
-  if (!fitted.ok()) {
-    use.set_reach(before);
-    (void)parts_->FitArenas();
-  }
-  return fitted;
 }
 
 absl::Status SessionImpl::DestroyContext(uint32_t context) {
@@ -192,32 +279,66 @@ absl::Status SessionImpl::DestroyContext(uint32_t context) {
   return absl::OkStatus();
 }
 
-absl::Status SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask) {
+void SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask,
+                              StatusCallback done) {
+  const auto cores = CheckCoreMask(context, core_mask);
+  if (!cores.ok()) return done(cores.status());
+  MoveTo(context, core_mask, *cores, std::move(done));
+}
+
+void SessionImpl::MoveTo(uint32_t context, uint32_t core_mask,
+                         const CoreChoice& cores, StatusCallback done) {
+  Context& changed = contexts_.at(context);
+  const LoadedModel& model = *changed.run->model();
+  const uint64_t change = changed.core_mask_change = next_token_++;
+  ArenaNeed need;
+  if (!parts_->vendor_sharing && NeedsArena(changed.run->traits(), model)) {
+    need = {ArenasOf(cores, model), model.internal_size()};
+  }
+  parts_->runner->arenas().Fit(
+      need, [weak = weak_from_this(), context, core_mask, cores, need, change,
+             done = std::move(done)](const absl::Status& fits) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->ended_) return;
+        const auto found = self->contexts_.find(context);
+        const bool wanted = found != self->contexts_.end() &&
+                            found->second.core_mask_change == change;
+        if (fits.ok() && wanted) {
+          ModelUse& use = found->second.use;
+          use.set_reach(use.reach() | need.cores);
+          self->ChangeCoreMask(found->second, core_mask, cores);
+        } else if (!wanted) {
+          // Destroyed, or changed again since: as if that came after this.
+          self->parts_->runner->arenas().Refit();
+        }
+        done(fits);
+      });
+}
+
+absl::StatusOr<CoreChoice> SessionImpl::CheckCoreMask(
+    uint32_t context, uint32_t core_mask) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(context);
-  if (found == contexts_.end()) return NoContext(context);
+  if (!contexts_.contains(context)) return NoContext(context);
   const driver::DeviceInfo& device = parts_->device->info();
   auto cores = ResolveCoreMask(core_mask, device);
-  if (!cores.ok()) return cores.status();
-  if ((device.limits & driver::kNoCoreMask) != 0) {
+  if (cores.ok() && (device.limits & driver::kNoCoreMask) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("core mask ", core_mask, ": the runtime of ", device.soc,
                      ", which has one core, takes none"));
   }
-  Context& changed = found->second;
-  if (!parts_->vendor_sharing && !changed.run->traits().info_only &&
-      changed.run->model()->internal_size() != 0) {
-    absl::Status reached =
-        Reach(changed.use, ArenasOf(*cores, *changed.run->model()));
-    if (!reached.ok()) return reached;
-  }
+  return cores;
+}
+
+void SessionImpl::ChangeCoreMask(Context& context, uint32_t core_mask,
+                                 const CoreChoice& cores) {
+  const driver::DeviceInfo& device = parts_->device->info();
   if (device.cores <= 1 && core_mask > 1 && log_ != nullptr) {
     log_->Log(kLogDebug, absl::StrCat("core mask ", core_mask, " ignored, ",
                                       device.soc, " has one core"));
   }
-  changed.core_mask = core_mask;
-  gate_->SetCores(context, *cores);
-  return absl::OkStatus();
+  context.core_mask = core_mask;
+  context.sram.Move(ArenasOf(cores, *context.run->model()));
+  gate_->SetCores(context.run->traits().number, cores);
 }
 
 absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
@@ -241,12 +362,7 @@ absl::Status SessionImpl::Bind(const BindRequest& request) {
   const auto found = contexts_.find(request.context);
   if (found == contexts_.end()) return NoContext(request.context);
   Context& context = found->second;
-  if (context.run->traits().info_only) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "context ", request.context,
-        " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: memory cannot be "
-        "bound to it"));
-  }
+  if (context.run->traits().info_only) return NotForRuns(request.context);
   std::shared_ptr<Buffer> buffer;
   if (request.buffer != 0) {
     auto bound = buffers_.Find(request.buffer);
@@ -260,100 +376,31 @@ absl::Status SessionImpl::Bind(const BindRequest& request) {
   return absl::OkStatus();
 }
 
-// ---- models -----------------------------------------------------------------
-
-void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
-  upload.name.resize(std::min(upload.name.size(), kNameBytes));
-  std::replace_if(upload.name.begin(), upload.name.end(), IsControl, '?');
-  const auto size = CheckUpload(upload);
-  if (!size.ok()) {
-    done(size.status());
-    return;
-  }
-  auto charge = account_->TryCharge(MemoryKind::kOther, *size);
-  if (!charge.ok()) {
-    done(charge.status());
-    return;
-  }
-  ++uploads_;
-  const std::string name = upload.name;
-  parts_->models->Upload(
-      std::move(upload), *size, *std::move(charge),
-      [weak = std::weak_ptr<LogSink>(log_), name](const absl::Status& status) {
-        if (const auto log = weak.lock()) {
-          log->Log(kLogWarning,
-                   absl::StrCat("model '", name,
-                                "' is not kept for the daemon's restart: ",
-                                std::string(status.message())));
-        }
-      },
-      [weak = weak_from_this(),
-       done = std::move(done)](const absl::Status& status) {
-        const auto self = weak.lock();
-        if (self == nullptr || self->ended_) return;
-        --self->uploads_;
-        done(status);
-      });
-}
-
-absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
-    const ModelUpload& upload) const {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (parts_->draining) {
-    return absl::UnavailableError(
-        "the daemon is draining and takes no new models");
-  }
-  if (uploads_ >= kUploads) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(account_->holder(), " has ", uploads_,
-                     " models to load already: wait until one is loaded"));
-  }
-  // Options follow the bytes in the hash. As text they cannot pass for the end
-  // of somebody else's model.
-  if (upload.options.size() > kOptionsBytes ||
-      std::any_of(upload.options.begin(), upload.options.end(), IsControl)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model '", upload.name,
-                     "': options are a text of at "
-                     "most ",
-                     kOptionsBytes, " bytes"));
-  }
-  if (!base::HasSeals(upload.bytes.get(), base::Seals::kImmutable)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "model '", upload.name,
-        "' did not come in a memfd on tmpfs sealed against shrink, grow and "
-        "write"));
-  }
-  struct stat status {};
-  if (fstat(upload.bytes.get(), &status) != 0 || status.st_size <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model '", upload.name, "' is empty (0 bytes)"));
-  }
-  const auto size = static_cast<uint64_t>(status.st_size);
-  if (size > parts_->limits.model_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("model '", upload.name, "' has ", size,
-                     " bytes, limit 'model_bytes' "
-                     "is ",
-                     parts_->limits.model_bytes));
-  }
-  return size;
-}
-
 // ---- buffers ----------------------------------------------------------------
 
-absl::StatusOr<BufferInfo> SessionImpl::AllocateBuffer(uint32_t buffer,
-                                                       uint64_t size,
-                                                       uint32_t flags) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  return buffers_.Allocate(buffer, size, flags);
+void SessionImpl::AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
+                                 BufferCallback done) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
+  buffers_.Allocate(buffer, size, flags, std::move(done));
 }
 
-absl::StatusOr<BufferInfo> SessionImpl::ImportBuffer(uint32_t buffer,
-                                                     base::UniqueFd fd,
-                                                     uint64_t expected_size) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  return buffers_.Import(buffer, std::move(fd), expected_size);
+void SessionImpl::ImportBuffer(uint32_t buffer, base::UniqueFd fd,
+                               uint64_t expected_size, BufferCallback done) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
+  buffers_.Import(buffer, std::move(fd), expected_size, std::move(done));
+}
+
+void SessionImpl::ImportPhysical(uint32_t buffer, const PhysicalRange& range,
+                                 BufferCallback done) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
+  static const driver::PhysicalMemory kNone;
+  const auto place = (parts_->physical == nullptr ? kNone : *parts_->physical)
+                         .Find(peer_.uid, range.address, range.size);
+  if (!place.ok()) return done(place.status());
+  auto fd = base::Duplicate(place->fd);
+  if (!fd.ok()) return done(base::ToStatus(fd.error()));
+  buffers_.ImportPhysical(buffer, *std::move(fd), range, place->identity,
+                          std::move(done));
 }
 
 absl::Status SessionImpl::ReleaseBuffer(uint32_t buffer) {
@@ -369,96 +416,55 @@ absl::Status SessionImpl::SyncBuffer(uint32_t buffer, driver::CacheSide side) {
   return absl::OkStatus();
 }
 
-// ---- questions --------------------------------------------------------------
-
-absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
-  const Context* found = FindContext(context);
-  if (found == nullptr) return NoContext(context);
-  const LoadedModel& model = *found->run->model();
-  MemorySize size;
-  size.weight = model.info().weight_size;
-  size.internal = model.internal_size();
-  // What the process holds, and what this context uses of the board's.
-  size.dma_total = account_->held().total() + size.weight + size.internal;
-  size.sram_total = parts_->device->info().sram_total;
-  size.sram_free =
-      parts_->sram == nullptr ? size.sram_total : parts_->sram->free();
-  return size;
-}
-
-// ---- reports ----------------------------------------------------------------
-
-SessionReport SessionImpl::Report() const {
-  SessionReport report;
-  report.id = id_;
-  report.peer = peer_;
-  report.contexts = context_count();
-  report.buffers = buffer_count();
-  report.jobs = gate_->jobs();
-  report.npu_us = static_cast<uint64_t>(gate_->npu_time()) / 1000;
-  report.queue_us = static_cast<uint64_t>(gate_->queue_time()) / 1000;
-  report.run_us = static_cast<uint64_t>(gate_->run_time()) / 1000;
-  report.memory = account_->held().total();
-  return report;
-}
-
-void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
-  for (const auto& [number, context] : contexts_) {
-    ContextReport report;
-    report.id = number;
-    report.session = id_;
-    report.model = context.run->model()->id;
-    report.core_mask = context.core_mask;
-    report.priority = context.run->traits().priority;
-    report.jobs = context.run->jobs();
-    const CopiedBytes client = gate_->ClientCopies(number);
-    report.copied = context.run->conversions();
-    report.copied.to_device_inputs_set = client.to_device_inputs_set;
-    report.copied.from_device_outputs_get = client.from_device_outputs_get;
-    reports->push_back(report);
-  }
-}
-
-void SessionImpl::AppendBuffers(std::vector<BufferReport>* reports) const {
-  for (const auto& [number, buffer] : buffers_.all()) {
-    BufferReport report;
-    report.id = number;
-    report.session = id_;
-    report.size = buffer->size();
-    report.heap = buffer->heap();
-    report.imported = buffer->imported();
-    for (const auto& [unused, context] : contexts_) {
-      report.bindings += context.bindings->Count(buffer.get());
-    }
-    reports->push_back(std::move(report));
-  }
-}
-
-uint32_t SessionImpl::context_count() const {
-  return static_cast<uint32_t>(contexts_.size());
-}
-
-uint32_t SessionImpl::buffer_count() const {
-  return static_cast<uint32_t>(buffers_.all().size());
-}
-
-uint64_t SessionImpl::UnsharedModelBytes() const {
-  uint64_t bytes = 0;
-  for (const auto& [number, context] : contexts_) {
-    const LoadedModel& model = *context.run->model();
-    if (!model.info().runnable.ok()) continue;
-    bytes += model.info().weight_size;
-    // One that only answers queries never asks for internal memory.
-    if (!context.run->traits().info_only) bytes += model.internal_size();
-  }
-  return bytes;
-}
-
 // ---- checks -----------------------------------------------------------------
+
+absl::Status SessionImpl::NotForRuns(uint32_t number) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("context ", number,
+                   " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: memory "
+                   "cannot be bound to it"));
+}
+
+absl::Status SessionImpl::NoContext(uint32_t number) {
+  return absl::NotFoundError(
+      absl::StrCat("context ", number, " does not exist in this session"));
+}
 
 absl::Status SessionImpl::RequireOpen() const {
   if (!ended_) return absl::OkStatus();
   return absl::FailedPreconditionError("the session has ended");
+}
+
+uint32_t SessionImpl::contexts_taken() const {
+  return static_cast<uint32_t>(contexts_.size() + pending_.size());
+}
+
+absl::Status SessionImpl::CheckUser(
+    const char* what, uint32_t limit,
+    uint32_t ServiceParts::SessionCounts::*count) const {
+  if (limit == 0) return absl::OkStatus();
+  auto sessions = parts_->count_user(peer_.uid);
+  uint64_t holds = 0;
+  for (const auto& session : sessions) holds += session.*count;
+  if (holds < limit) return absl::OkStatus();
+  std::stable_sort(
+      sessions.begin(), sessions.end(),
+      [count](const auto& a, const auto& b) { return a.*count > b.*count; });
+  std::string largest;
+  for (size_t i = 0; i < std::min(sessions.size(), kNamedSessions); ++i) {
+    absl::StrAppend(&largest, i == 0 ? "" : ", ", sessions[i].holder, " with ",
+                    sessions[i].*count);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("user ", peer_.uid, " holds ", holds, " ", what,
+                   ", its limit 'limits.user.", what, "' is ", limit,
+                   "; the largest holders: ", largest,
+                   ". End what is not needed, or raise the limit"));
+}
+
+absl::Status SessionImpl::CheckUserBuffers() const {
+  return CheckUser("buffers", parts_->limits_of_user(peer_.uid).buffers,
+                   &ServiceParts::SessionCounts::buffers);
 }
 
 absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
@@ -474,7 +480,7 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
     return absl::AlreadyExistsError(
         absl::StrCat("context ", number, " exists already: destroy it first"));
   }
-  const size_t count = contexts_.size() + pending_.size();
+  const uint32_t count = contexts_taken();
   if (count >= parts_->limits.contexts) {
     return absl::ResourceExhaustedError(absl::StrCat(
         account_->holder(), " holds ", count,
@@ -482,7 +488,8 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
         ": it makes contexts without rknn_destroy? Reuse them, or raise the "
         "limit"));
   }
-  return absl::OkStatus();
+  return CheckUser("contexts", parts_->limits_of_user(peer_.uid).contexts,
+                   &ServiceParts::SessionCounts::contexts);
 }
 
 const Context* SessionImpl::FindContext(uint32_t number) const {

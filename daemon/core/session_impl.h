@@ -5,12 +5,15 @@
 #define DAEMON_CORE_SESSION_IMPL_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
 #include "daemon/core/buffer_table.h"
 #include "daemon/core/context.h"
 #include "daemon/core/job_gate_impl.h"
@@ -21,6 +24,7 @@
 #include "daemon/core/sram.h"
 #include "driver/device.h"
 #include "driver/memory/heap.h"
+#include "driver/memory/physical.h"
 
 namespace rknnd::core {
 
@@ -28,6 +32,10 @@ namespace rknnd::core {
 struct ServiceParts {
   driver::Device* device = nullptr;
   const driver::Heaps* heaps = nullptr;
+  const driver::PhysicalMemory* physical = nullptr;  // null: none is allowed
+  base::Executor* loop = nullptr;
+  base::Executor* pager = nullptr;  // what takes long with memory
+  LogSink* log = nullptr;           // the daemon's; or null
   SessionLimits limits;
   bool vendor_sharing = false;
   bool draining = false;
@@ -37,11 +45,20 @@ struct ServiceParts {
   std::shared_ptr<RunnerImpl> runner;
   std::shared_ptr<Sram> sram;
 
-  // Makes the arenas fit the models there are.
-  absl::Status FitArenas() const {
-    return runner->arenas().Fit(models->ArenaNeeds(device->info().cores));
-  }
+  // What each of one user's sessions holds, by its name in messages.
+  struct SessionCounts {
+    std::string holder;
+    uint32_t contexts = 0, buffers = 0;
+  };
+  std::function<std::vector<SessionCounts>(uint32_t uid)> count_user;
+  std::function<UserLimits(uint32_t uid)> limits_of_user;
+
+  [[nodiscard]] Paging paging() const { return {device, heaps, loop, pager}; }
 };
+
+// DDR bytes that so many bytes of SRAM save a run of a model.
+using SramForecasts =
+    std::map<std::pair<const LoadedModel*, uint64_t>, uint64_t>;
 
 // open --End--> ended: owns nothing and refuses everything. Thread: loop.
 class SessionImpl final : public Session,
@@ -49,6 +66,7 @@ class SessionImpl final : public Session,
  public:
   SessionImpl(SessionId id, SessionPeer peer,
               std::shared_ptr<const ServiceParts> parts,
+              std::shared_ptr<Account> user,
               std::shared_ptr<CompletionSink> completions,
               std::shared_ptr<LogSink> log);
 
@@ -60,14 +78,21 @@ class SessionImpl final : public Session,
                      ContextCallback done) override;
   void UploadModel(ModelUpload upload, StatusCallback done) override;
   absl::Status DestroyContext(uint32_t context) override;
-  absl::Status SetCoreMask(uint32_t context, uint32_t core_mask) override;
+  void SetCoreMask(uint32_t context, uint32_t core_mask,
+                   StatusCallback done) override;
   absl::StatusOr<ShapeChoice> SetShapes(
       uint32_t context, const std::vector<InputShape>& shapes) override;
   absl::Status Bind(const BindRequest& request) override;
-  absl::StatusOr<BufferInfo> AllocateBuffer(uint32_t buffer, uint64_t size,
-                                            uint32_t flags) override;
-  absl::StatusOr<BufferInfo> ImportBuffer(uint32_t buffer, base::UniqueFd fd,
-                                          uint64_t expected_size) override;
+  absl::Status BindFrame(const FrameRequest& request) override;
+  absl::Status SetInternalMemory(const MemoryRequest& request) override;
+  void SetWeightMemory(const MemoryRequest& request,
+                       StatusCallback done) override;
+  void AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
+                      BufferCallback done) override;
+  void ImportBuffer(uint32_t buffer, base::UniqueFd fd, uint64_t expected_size,
+                    BufferCallback done) override;
+  void ImportPhysical(uint32_t buffer, const PhysicalRange& range,
+                      BufferCallback done) override;
   absl::Status ReleaseBuffer(uint32_t buffer) override;
   absl::Status SyncBuffer(uint32_t buffer, driver::CacheSide side) override;
   [[nodiscard]] absl::StatusOr<MemorySize> GetMemorySize(
@@ -91,19 +116,63 @@ class SessionImpl final : public Session,
   void AppendBuffers(std::vector<BufferReport>* reports) const;
   [[nodiscard]] uint32_t context_count() const;
   [[nodiscard]] uint32_t buffer_count() const;
+  [[nodiscard]] const std::string& holder() const { return account_->holder(); }
+  // With what is on its way, and what only bindings and jobs still have.
+  [[nodiscard]] uint32_t contexts_taken() const;
+  [[nodiscard]] uint32_t buffers_taken() const { return buffers_.live(); }
+  // What SRAM saves its contexts, into the windows they have. What has been
+  // worked out for the report is `known`.
+  void AddSramSaved(SramReport* report, SramForecasts* known);
   // Weights and internal memory counted once per context.
   [[nodiscard]] uint64_t UnsharedModelBytes() const;
 
  private:
+  // A line for the client's log and the daemon's.
+  void Warn(const std::string& text) const;
   [[nodiscard]] absl::Status RequireOpen() const;
+  static absl::Status NoContext(uint32_t number);
+  static absl::Status NotForRuns(uint32_t number);
   [[nodiscard]] absl::Status CheckNewContext(uint32_t number) const;
   // INVALID_ARGUMENT, FAILED_PRECONDITION and the like before bytes are read.
   [[nodiscard]] absl::StatusOr<uint64_t> CheckUpload(
       const ModelUpload& upload) const;
-  absl::StatusOr<const driver::ModelInfo*> AddContext(
-      const ContextRequest& request, ModelUse use);
-  // Makes room for jobs of `use`'s model on `cores`; undone when it fails.
-  absl::Status Reach(ModelUse& use, uint32_t cores) const;
+  // Of one of its files: its size.
+  [[nodiscard]] absl::StatusOr<uint64_t> CheckModelFile(
+      const base::UniqueFd& bytes, const std::string& options,
+      const std::string& what) const;
+  // Whether the context is still awaited; not any more then.
+  bool TakePending(uint32_t number, uint64_t token);
+  // Its model is there: makes room for its jobs, then adds it.
+  void PrepareContext(const ContextRequest& request, uint64_t token,
+                      ModelUse use, ContextCallback done);
+  // Whether arenas of that size may be made, before the first of them is.
+  [[nodiscard]] absl::Status CheckRoom(const ArenaNeed& need) const;
+  // `own_arena`: with vendor sharing. `begins`: where its first jobs run.
+  const driver::ModelInfo* AddContext(const ContextRequest& request,
+                                      ModelUse use,
+                                      std::shared_ptr<Arena> own_arena,
+                                      const CoreChoice& begins);
+  // Jobs run on all of these cores when there is room.
+  void WidenLater(const ContextRequest& request, const CoreChoice& cores);
+  void MoveTo(uint32_t context, uint32_t core_mask, const CoreChoice& cores,
+              StatusCallback done);
+  // The buffer to fill, null for none; or why not.
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<Buffer>> CheckWeightMemory(
+      const MemoryRequest& request) const;
+  [[nodiscard]] absl::StatusOr<CoreChoice> CheckCoreMask(
+      uint32_t context, uint32_t core_mask) const;
+  void ChangeCoreMask(Context& context, uint32_t core_mask,
+                      const CoreChoice& cores);
+  // What a new context gets of the SRAM; how much that is, is logged.
+  [[nodiscard]] SramLease TakeSram(const ContextRequest& request,
+                                   const ContextTraits& traits,
+                                   const LoadedModel& model,
+                                   uint32_t cores) const;
+  // Whether the session's user may have one more of `what`.
+  [[nodiscard]] absl::Status CheckUser(
+      const char* what, uint32_t limit,
+      uint32_t ServiceParts::SessionCounts::*count) const;
+  [[nodiscard]] absl::Status CheckUserBuffers() const;
   [[nodiscard]] const Context* FindContext(uint32_t number) const;
 
   const SessionId id_;
@@ -116,9 +185,11 @@ class SessionImpl final : public Session,
   bool ended_ = false;
   uint64_t next_token_ = 1;
   uint32_t uploads_ = 0;
+  uint32_t weight_copies_ = 0;
+  PagerTurns turns_;
   BufferTable buffers_;
-  // Contexts whose model is being loaded, with a token that tells one from a
-  // later one of the same number.
+  // Contexts whose model or room to run is on its way, with a token that tells
+  // one from a later one of the same number.
   std::map<uint32_t, uint64_t> pending_;
   std::map<uint32_t, Context> contexts_;
 };

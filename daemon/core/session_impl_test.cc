@@ -87,7 +87,7 @@ TEST_F(SessionTest, ContextLimitNamesLimitAndHolder) {
 
 TEST_F(SessionTest, BadFlagsAndMasksAreRefusedBeforeTheModelIsLookedUp) {
   const TestSession session = Open();
-  EXPECT_EQ(Create(session, 1, "x", 0x10)->code(),
+  EXPECT_EQ(Create(session, 1, "x", 0x40)->code(),
             absl::StatusCode::kUnimplemented);
   EXPECT_EQ(Create(session, 1, "x", 0, 5)->code(),
             absl::StatusCode::kInvalidArgument);
@@ -160,6 +160,21 @@ TEST_F(SessionTest, MemorySizeAddsUp) {
   EXPECT_EQ(size->dma_total, 1000U + 5000U + 2 * 4096U);
   EXPECT_EQ(session->GetMemorySize(2).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST_F(SessionTest, MemorySizeCountsWhatModelsTakeOnce) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "weight=1000 internal=5000");
+  ASSERT_EQ(Create(session, 2, "weight=1000 internal=5000"), absl::OkStatus());
+  Upload(session, "weight=300 internal=70");
+  ASSERT_EQ(Create(session, 3, "weight=300 internal=70"), absl::OkStatus());
+  const TestSession other = Open();
+  ASSERT_TRUE(AllocateNow(other, 1, 4096, 0).ok());
+  for (const uint32_t context : {1, 2, 3}) {
+    const auto size = session->GetMemorySize(context);
+    ASSERT_TRUE(size.ok());
+    EXPECT_EQ(size->dma_total, 1000U + 5000U + 300U + 70U + 2 * 4096U);
+  }
 }
 
 TEST_F(SessionTest, SramBelongsToWhoOpenedWithItUntilThatIsDestroyed) {
@@ -242,7 +257,7 @@ TEST_F(SessionTest, EndedSessionRefusesEverything) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Upload(session, "x")->code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_FALSE(session->AllocateBuffer(1, 4096, 0).ok());
+  EXPECT_FALSE(AllocateNow(session, 1, 4096, 0).ok());
   EXPECT_FALSE(session->Bind({}).ok());
   EXPECT_FALSE(session->DestroyContext(1).ok());
 }
@@ -255,7 +270,7 @@ class OneCoreTest : public testing::CoreTest {
 TEST_F(OneCoreTest, CoreMaskIsIgnoredAndLogged) {
   const TestSession session = Open();
   MakeReady(session, 1, "x");
-  EXPECT_TRUE(session->SetCoreMask(1, 7).ok());
+  EXPECT_TRUE(SetCoreMaskNow(session, 1, 7).ok());
   ASSERT_EQ(session.log->lines.size(), 1U);
   EXPECT_EQ(session.log->lines[0],
             "4 core mask 7 ignored, rk3588 has one core");

@@ -9,14 +9,6 @@
 #include "daemon/core/session_impl.h"
 
 namespace rknnd::core {
-namespace {
-
-absl::Status NoContext(uint32_t number) {
-  return absl::NotFoundError(
-      absl::StrCat("context ", number, " does not exist in this session"));
-}
-
-}  // namespace
 
 absl::StatusOr<std::string> SessionImpl::PerfDetail(uint32_t context) const {
   const Context* found = FindContext(context);
@@ -36,10 +28,13 @@ absl::StatusOr<std::string> SessionImpl::ModelDetail(uint32_t context) const {
   if (found == nullptr) return NoContext(context);
   const LoadedModel& model = *found->run->model();
   const uint32_t row = found->bindings->row();
-  const bool has_sram = found->run->traits().sram;
-  driver::SramPlan sram;
-  if (has_sram) sram = model.model->PlanSram(row, found->sram.bytes());
-  return ModelText(model.info(), model.program(row), has_sram ? &sram : nullptr,
+  if (!found->run->traits().sram) {
+    return ModelText(model.info(), model.program(row), nullptr, 0,
+                     parts_->device->info());
+  }
+  const SramWindow window = found->sram.window();
+  const driver::SramPlan sram = model.model->PlanSram(row, window.bytes);
+  return ModelText(model.info(), model.program(row), &sram, window.offset,
                    parts_->device->info());
 }
 

@@ -41,13 +41,20 @@ struct SessionLimits {
   uint32_t contexts = 4096;  // a program once made one per inference
   uint32_t buffers = 16384;
   uint64_t memory = uint64_t{4} << 30;  // one NPU address space
-  // One buffer. Its pages are populated while everybody's control plane waits:
-  // this much costs a fraction of a second, and no tensor comes near it.
+  // One buffer. Others' large ones wait for the pager meanwhile: this much
+  // costs it a fraction of a second, and no tensor comes near it.
   uint64_t buffer_bytes = uint64_t{512} << 20;
   uint64_t model_bytes = uint64_t{4} << 30;
   // All tensors of one run, as float32: ten times a large detector's.
   uint64_t dump_bytes = uint64_t{1} << 30;
   uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
+};
+
+// What all sessions of one user may hold together. 0: no limit of its own.
+struct UserLimits {
+  uint64_t memory = 0;
+  uint32_t contexts = 0;
+  uint32_t buffers = 0;
 };
 
 // Vendor priority flags, bits 0-1 of rknn_init's flags.
@@ -59,6 +66,7 @@ struct ContextRequest {
   uint32_t flags = 0;
   uint32_t core_mask = 0;
   uint32_t duplicate_of = 0;
+  uint64_t sram_limit = 0;  // bytes it takes at most; 0: no bound of its own
 };
 
 struct ModelUpload {
@@ -66,6 +74,11 @@ struct ModelUpload {
   std::string name;
   std::string options;
   base::UniqueFd bytes;  // sealed against shrink, grow and write
+  // The model whose weights this one shares (its options say which), where the
+  // daemon has it not in its cache folder: its bytes, likewise sealed, and its
+  // options.
+  base::UniqueFd weights_of = {};
+  std::string weights_of_options = {};
 };
 
 struct BindRequest {
@@ -76,6 +89,34 @@ struct BindRequest {
   uint64_t offset = 0;
   uint64_t size = 0;
   driver::TensorFormat format;
+};
+
+// A range of a buffer that becomes a context's internal or weight memory.
+struct MemoryRequest {
+  uint32_t context = 0;
+  uint32_t buffer = 0;  // 0: take it away
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+// A frame in place of an input's tensor.
+struct FrameRequest {
+  uint32_t context = 0;
+  uint32_t index = 0;  // of the input
+  driver::FrameFormat format;
+  // Of each plane; one buffer may hold several.
+  struct Plane {
+    uint32_t buffer = 0;  // 0: no such plane
+    uint64_t offset = 0;
+    uint64_t size = 0;  // usable from there
+  };
+  std::array<Plane, driver::kMaxPlanes> planes{};
+};
+
+// Memory by its address on the SoC's bus.
+struct PhysicalRange {
+  uint64_t address = 0;
+  uint64_t size = 0;
 };
 
 // One input's, as a client writes it.
@@ -179,6 +220,7 @@ struct CoreReport {
 
 struct StatusReport {
   driver::DeviceInfo device;
+  driver::CacheSyncs cache_syncs;
   base::Nanoseconds uptime = 0;
   uint32_t sessions = 0, models = 0, contexts = 0, buffers = 0;
   uint64_t jobs_queued = 0, jobs_running = 0, jobs_done = 0, jobs_failed = 0;
@@ -202,7 +244,11 @@ struct ModelReport {
   ModelId id{};
   std::string name;
   uint32_t contexts = 0;
-  uint64_t weight = 0, internal = 0, loads = 0;
+  // What it needs, and what of it no other model pays for: that adds up to the
+  // weights of the whole board.
+  uint64_t weight = 0, weight_held = 0;
+  uint64_t internal = 0, loads = 0;
+  bool preloaded = false;
 };
 
 struct ContextReport {
@@ -213,6 +259,27 @@ struct ContextReport {
   Priority priority = Priority::kMedium;
   uint64_t jobs = 0;
   CopiedBytes copied;
+};
+
+// Who has which pages of the NPU's SRAM.
+struct SramReport {
+  uint64_t base = 0;  // bus address of the first page
+  struct Window {
+    uint64_t offset = 0, size = 0;
+    std::string holder;      // "context 3 of session 7", "shared, core 0"
+    uint32_t core_mask = 0;  // whose windows they are; 0: of no core
+    uint32_t contexts = 0;   // that take turns in it
+    uint64_t saved = 0;      // DDR bytes a run, the most of any of them
+  };
+  uint64_t total = 0;
+  std::vector<Window> windows;  // by offset; what is in none is free
+};
+
+// One user's, over all sessions of it.
+struct UserReport {
+  uint32_t uid = 0;
+  uint32_t sessions = 0, contexts = 0, buffers = 0;
+  uint64_t memory = 0, memory_limit = 0;  // bytes; limit 0: none
 };
 
 struct BufferReport {
@@ -230,6 +297,9 @@ struct MemoryReport {
   std::vector<SessionReport> sessions;
   // Weights and internal memory once per context, as without a daemon.
   uint64_t unshared_total = 0;
+  // What all of it may be together, and how much of that is taken.
+  uint64_t budget = 0, budget_used = 0;
+  std::vector<UserReport> users;
 };
 
 }  // namespace rknnd::core

@@ -84,6 +84,7 @@ CoreTest::CoreTest(uint32_t cores)
   options.clock = &clock;
   options.loop = &loop;
   options.loader = &loader;
+  options.pager = &pager;
   options.timers = &timers;
   options.waker = &waker;
   StartService();
@@ -109,18 +110,18 @@ void CoreTest::StopService() {
   RunLoops();
 }
 
-TestSession CoreTest::Open(int32_t pid) {
+TestSession CoreTest::Open(int32_t pid, uint32_t uid) {
   TestSession opened{nullptr, std::make_shared<RecordingSink>(),
                      std::make_shared<RecordingLog>()};
   auto session =
-      service->OpenSession({pid, 1000, "cam", false}, opened.sink, opened.log);
+      service->OpenSession({pid, uid, "cam", false}, opened.sink, opened.log);
   EXPECT_TRUE(session.ok()) << session.status();
   if (session.ok()) opened.session = *std::move(session);
   return opened;
 }
 
 void CoreTest::RunLoops() {
-  while (loop.RunOne() || loader.RunOne()) {
+  while (loop.RunOne() || loader.RunOne() || pager.RunOne()) {
   }
 }
 
@@ -128,6 +129,38 @@ void CoreTest::Advance(base::Nanoseconds time) {
   clock.Advance(time);
   timers.RunDue();
   RunLoops();
+}
+
+absl::StatusOr<BufferInfo> CoreTest::AllocateNow(const TestSession& session,
+                                                 uint32_t buffer, uint64_t size,
+                                                 uint32_t flags) {
+  absl::StatusOr<BufferInfo> answer = absl::UnknownError("never answered");
+  session->AllocateBuffer(
+      buffer, size, flags,
+      [&](absl::StatusOr<BufferInfo> made) { answer = std::move(made); });
+  RunLoops();
+  return answer;
+}
+
+absl::StatusOr<BufferInfo> CoreTest::ImportNow(const TestSession& session,
+                                               uint32_t buffer,
+                                               base::UniqueFd fd,
+                                               uint64_t expected_size) {
+  absl::StatusOr<BufferInfo> answer = absl::UnknownError("never answered");
+  session->ImportBuffer(
+      buffer, std::move(fd), expected_size,
+      [&](absl::StatusOr<BufferInfo> made) { answer = std::move(made); });
+  RunLoops();
+  return answer;
+}
+
+absl::Status CoreTest::SetCoreMaskNow(const TestSession& session,
+                                      uint32_t context, uint32_t core_mask) {
+  absl::Status answer = absl::UnknownError("never answered");
+  session->SetCoreMask(context, core_mask,
+                       [&](absl::Status done) { answer = std::move(done); });
+  RunLoops();
+  return answer;
 }
 
 void CoreTest::StartUpload(const TestSession& session,
@@ -199,7 +232,7 @@ void CoreTest::MakeReady(const TestSession& session, uint32_t number,
   for (auto direction :
        {driver::Direction::kInput, driver::Direction::kOutput}) {
     for (uint32_t i = 0;; ++i) {
-      auto allocated = session->AllocateBuffer(buffer, 4096, 0);
+      auto allocated = AllocateNow(session, buffer, 4096, 0);
       ASSERT_TRUE(allocated.ok()) << allocated.status();
       const absl::Status bound =
           session->Bind(BindTo(number, direction, i, buffer, 4096));

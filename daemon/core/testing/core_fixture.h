@@ -96,8 +96,8 @@ class CoreTest : public ::testing::Test {
   void StartService();
   void StopService();
 
-  TestSession Open(int32_t pid = 100);
-  // Runs loop and loader until both are idle.
+  TestSession Open(int32_t pid = 100, uint32_t uid = 1000);
+  // Runs loop, loader and pager until all are idle.
   void RunLoops();
   void Advance(base::Nanoseconds time);
 
@@ -109,6 +109,14 @@ class CoreTest : public ::testing::Test {
                                      uint32_t number, const std::string& model,
                                      uint32_t flags = 0,
                                      uint32_t core_mask = 0);
+  absl::StatusOr<BufferInfo> AllocateNow(const TestSession& session,
+                                         uint32_t buffer, uint64_t size,
+                                         uint32_t flags);
+  absl::StatusOr<BufferInfo> ImportNow(const TestSession& session,
+                                       uint32_t buffer, base::UniqueFd fd,
+                                       uint64_t expected_size);
+  absl::Status SetCoreMaskNow(const TestSession& session, uint32_t context,
+                              uint32_t core_mask);
   // The same without running the loops.
   void StartUpload(const TestSession& session, const std::string& claimed,
                    const std::string& sent, std::vector<absl::Status>* answers);
@@ -135,7 +143,7 @@ class CoreTest : public ::testing::Test {
   base::FakeClock clock;
   FakeDevice device;
   driver::Heaps heaps;
-  ManualExecutor loop, loader;
+  ManualExecutor loop, loader, pager;
   ManualTimers timers;
   CountingWaker waker;
   ServiceOptions options;

@@ -17,7 +17,9 @@ namespace rknnd::core::testing {
 
 // Outlives the device: memories and models may do so in a test that fails.
 struct FakeDeviceState {
-  std::atomic<uint32_t> memories{0}, models{0};
+  std::atomic<uint32_t> memories{0}, models{0}, finished{0};
+  base::Mutex mutex;
+  absl::Status finish RKNND_GUARDED_BY(mutex);
   std::atomic<uint64_t> cleared{0};
 };
 
@@ -48,8 +50,13 @@ class FakeMemory final : public driver::Memory {
 
 class FakeModel final : public driver::Model {
  public:
-  FakeModel(std::shared_ptr<FakeDeviceState> state, driver::ModelInfo info)
-      : state_(std::move(state)), info_(std::move(info)) {
+  // `form`: empty: none.
+  FakeModel(std::shared_ptr<FakeDeviceState> state, driver::ModelInfo info,
+            std::string form, bool restored)
+      : state_(std::move(state)),
+        info_(std::move(info)),
+        form_(std::move(form)),
+        restored_(restored) {
     ++state_->models;
   }
   ~FakeModel() override { --state_->models; }
@@ -68,10 +75,53 @@ class FakeModel final : public driver::Model {
     const uint64_t pixels = std::max<uint64_t>(format.w_stride, tensor.size);
     return format.type == driver::TensorType::kFloat32 ? pixels * 4 : pixels;
   }
+  [[nodiscard]] absl::StatusOr<driver::FrameSizes> CheckFrame(
+      uint32_t program, uint32_t index,
+      const driver::FrameFormat& frame) const override {
+    const uint64_t room = info_.programs[program].inputs[index].size;
+    if (frame.width > room) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a frame of ", frame.width, " pixels is wider than ", room));
+    }
+    const uint64_t luma = uint64_t{frame.width} * frame.height;
+    return driver::FrameSizes{
+        luma, frame.pixels == driver::PixelFormat::kNv12 ? luma / 2 : 0};
+  }
+
+  // Two bytes of traffic for each in SRAM.
+  [[nodiscard]] driver::SramPlan PlanSram(uint32_t program,
+                                          uint64_t bytes) const override {
+    driver::SramPlan plan;
+    plan.size = bytes;
+    plan.used = std::min(bytes, info_.programs[program].sram.used);
+    plan.saved = 2 * plan.used;
+    return plan;
+  }
+
+  absl::Status CopyWeights(driver::Memory& to, uint64_t offset) const override {
+    std::memset(static_cast<FakeMemory&>(to).data() + offset, 0x57,
+                info_.weight_size);
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteCompiled(
+      absl::FunctionRef<absl::Status(std::span<const std::byte>)> write)
+      override {
+    if (form_.empty()) return Model::WriteCompiled(write);
+    return write(std::as_bytes(std::span(form_.data(), form_.size())));
+  }
+  absl::Status Finish() override {
+    ++state_->finished;
+    if (!restored_) return absl::OkStatus();
+    base::MutexLock lock(state_->mutex);
+    return state_->finish;
+  }
 
  private:
   const std::shared_ptr<FakeDeviceState> state_;
   const driver::ModelInfo info_;
+  const std::string form_;
+  const bool restored_;
 };
 
 driver::TensorAttr MakeTensor(const std::string& name, uint64_t bytes) {
@@ -108,9 +158,28 @@ FakeDevice::FakeDevice(uint32_t cores, const base::Clock* clock)
 FakeDevice::~FakeDevice() = default;
 
 absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
-    std::span<const std::byte> bytes, const std::string& /*options*/,
-    const std::string& name) {
+    const driver::LoadRequest& request) {
+  const std::string& name = request.name;
   ++loads_;
+  {
+    base::MutexLock lock(mutex_);
+    last_load_ = {
+        std::string(reinterpret_cast<const char*>(request.weights_of.data()),
+                    request.weights_of.size()),
+        request.options, request.share_weights};
+  }
+  const std::string prefix = info_.compiler + ":";
+  std::span<const std::byte> bytes = request.bytes;
+  const bool restored = !request.compiled.empty();
+  if (restored) {
+    ++restores_;
+    if (request.compiled.size() < prefix.size() ||
+        std::memcmp(request.compiled.data(), prefix.data(), prefix.size()) !=
+            0) {
+      return absl::DataLossError("this is no compiled form");
+    }
+    bytes = request.compiled.subspan(prefix.size());
+  }
   uint64_t inputs = 1;
   uint64_t outputs = 1;
   uint64_t size = 16;
@@ -134,6 +203,10 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
     if (key == "described") {
       info.runnable = absl::InvalidArgumentError(
           absl::StrCat("'", name, "' is compiled for ", value));
+    }
+    if (key == "lacks" && request.weights_of.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "weight '", value, "' of model '", name, "' is missing"));
     }
     if (key == "inputs") inputs = number;
     if (key == "outputs") outputs = number;
@@ -167,8 +240,20 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
       info.largest = static_cast<uint32_t>(info.programs.size() - 1);
     }
   }
-  return std::make_unique<FakeModel>(state_, std::move(info));
+  const std::string form =
+      info_.compiler.empty()
+          ? ""
+          : prefix + std::string(reinterpret_cast<const char*>(bytes.data()),
+                                 bytes.size());
+  return std::make_unique<FakeModel>(state_, std::move(info), form, restored);
 }
+
+void FakeDevice::FailFinish(absl::Status status) {
+  base::MutexLock lock(state_->mutex);
+  state_->finish = std::move(status);
+}
+
+uint32_t FakeDevice::finished() const { return state_->finished; }
 
 absl::StatusOr<std::unique_ptr<driver::Memory>> FakeDevice::Attach(
     const driver::MemoryRef& memory, driver::MemoryAccess access) {
@@ -275,6 +360,11 @@ size_t FakeDevice::held() const {
 void FakeDevice::FailJobs(absl::Status status) {
   base::MutexLock lock(mutex_);
   status_ = std::move(status);
+}
+
+FakeDevice::LastLoad FakeDevice::last_load() const {
+  base::MutexLock lock(mutex_);
+  return last_load_;
 }
 
 std::vector<FakeDevice::Run> FakeDevice::runs() const {

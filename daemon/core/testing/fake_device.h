@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/posix/clock.h"
@@ -20,11 +21,12 @@ namespace rknnd::core::testing {
 struct FakeDeviceState;
 
 // A model is text like "inputs=2 outputs=1 bytes=64 weight=1000 internal=4096
-// layers=3 name=x"; each is optional. "refuse=..." does not load,
-// "described=SOC" loads and cannot run. A tensor is one row of `bytes` UINT8
-// pixels; a job writes its first input plus 1 into its outputs. Layer i of a
-// dump is the number i. Each "row=32" is a further shape row of so many bytes,
-// and with as many times the internal memory. Thread: any.
+// layers=3 name=x"; each is optional. "refuse=..." does not load, "lacks=..."
+// only with another model's weights; "described=SOC" loads and cannot run. A
+// tensor is one row of `bytes` UINT8 pixels; a job writes its first input plus
+// 1 into its outputs. Layer i of a dump is the number i. Each "row=32" is a
+// further shape row of so many bytes, and with as many times the internal
+// memory. Frames up to `bytes` wide are taken. Thread: any.
 class FakeDevice final : public driver::Device {
  public:
   FakeDevice(uint32_t cores, const base::Clock* clock);
@@ -34,8 +36,7 @@ class FakeDevice final : public driver::Device {
     return info_;
   }
   absl::StatusOr<std::unique_ptr<driver::Model>> Load(
-      std::span<const std::byte> bytes, const std::string& options,
-      const std::string& name) override;
+      const driver::LoadRequest& request) override;
   absl::StatusOr<std::unique_ptr<driver::Memory>> Attach(
       const driver::MemoryRef& memory, driver::MemoryAccess access) override;
   void Submit(const driver::JobRequest& job) override;
@@ -49,6 +50,12 @@ class FakeDevice final : public driver::Device {
   // Jobs from now on end with `status`.
   void FailJobs(absl::Status status);
   void set_run_time(base::Nanoseconds time) { run_time_ = time; }
+  // From now on models have a compiled form, which is this and their text.
+  void set_compiler(std::string compiler) {
+    info_.compiler = std::move(compiler);
+  }
+  // Finishing a model that came from its compiled form fails.
+  void FailFinish(absl::Status status);
   // Attaching more than so many bytes at once fails.
   void set_attach_limit(uint64_t bytes) { attach_limit_ = bytes; }
 
@@ -61,7 +68,16 @@ class FakeDevice final : public driver::Device {
   };
   [[nodiscard]] std::vector<Run> runs() const;
   [[nodiscard]] uint32_t loads() const { return loads_; }
+  // Of them, from the compiled form.
+  [[nodiscard]] uint32_t restores() const { return restores_; }
+  [[nodiscard]] uint32_t finished() const;
   [[nodiscard]] uint32_t entered() const { return entered_; }
+  // What the last Load was given, whatever became of it.
+  struct LastLoad {
+    std::string weights_of, options;
+    bool shares = false;
+  };
+  [[nodiscard]] LastLoad last_load() const;
   // A core was given two jobs at once, or too little memory.
   [[nodiscard]] uint32_t violations() const { return violations_; }
   // Memories, models that exist; bytes zeroed by Memory::Clear.
@@ -77,13 +93,14 @@ class FakeDevice final : public driver::Device {
   const std::shared_ptr<FakeDeviceState> state_;
   std::atomic<base::Nanoseconds> run_time_{0};
   std::atomic<uint64_t> attach_limit_{UINT64_MAX};
-  std::atomic<uint32_t> loads_{0}, entered_{0}, violations_{0};
+  std::atomic<uint32_t> loads_{0}, restores_{0}, entered_{0}, violations_{0};
 
   mutable base::Mutex mutex_;
   bool hold_ RKNND_GUARDED_BY(mutex_) = false;
   absl::Status status_ RKNND_GUARDED_BY(mutex_);
   std::deque<driver::JobRequest> held_ RKNND_GUARDED_BY(mutex_);
   std::vector<Run> runs_ RKNND_GUARDED_BY(mutex_);
+  LastLoad last_load_ RKNND_GUARDED_BY(mutex_);
   uint32_t busy_ RKNND_GUARDED_BY(mutex_) = 0;  // cores, as bits
 };
 

@@ -312,9 +312,11 @@ void Connection::Answer(wire::Verb verb, uint32_t request, Reply reply) {
     frame.body = std::move(reply.body);
     frame.fds = std::move(reply.fds);
   } else {
-    // Hash first: a model that is not there yet is how most sessions begin.
-    const bool is_normal =
-        verb == wire::Verb::kCreateContext && absl::IsNotFound(reply.status);
+    // Hash first: a model that is not there yet is how most sessions begin, and
+    // so is one whose weights another one shares.
+    const bool is_normal = (verb == wire::Verb::kCreateContext ||
+                            verb == wire::Verb::kUploadModel) &&
+                           absl::IsNotFound(reply.status);
     if (!is_normal) {
       environment_.failures->Write(peer_, session_id_, VerbName(verb),
                                    reply.status);

@@ -9,10 +9,12 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/posix/memfd.h"
+#include "base/posix/model_options.h"
 #include "base/posix/sha256.h"
 #include "base/posix/socket.h"
 #include "daemon/transport/session/testing/test_daemon.h"
@@ -147,6 +149,29 @@ TEST_F(ConnectionTest, ModelThatIsNotThereIsNotFound) {
   EXPECT_THAT(daemon_.log().lines(), ::testing::IsEmpty());
 }
 
+TEST_F(ConnectionTest, FollowerWhoseOwnerIsNotThereIsNoFailureToWriteDown) {
+  TestClient client = ConnectAndGreet();
+  const std::string model = "weight=1 lacks=w";
+  auto memfd = base::MakeImmutableMemfd(
+      "model", std::as_bytes(std::span(model.data(), model.size())));
+  ASSERT_TRUE(memfd.ok());
+  std::vector<base::UniqueFd> fds;
+  fds.push_back(*std::move(memfd));
+  wire::UploadModel upload;
+  upload.name = "small.onnx";
+  upload.options = base::WithWeightsOf("", {});
+  base::Sha256 hash;
+  hash.Update(std::as_bytes(std::span(model)));
+  hash.Update(std::as_bytes(std::span(upload.options)));
+  upload.model = hash.Finish();
+
+  const wire::Frame reply =
+      client.Call(wire::Verb::kUploadModel, upload, std::move(fds));
+
+  EXPECT_EQ(reply.code, base::Code::kNotFound);
+  EXPECT_THAT(daemon_.log().lines(), ::testing::IsEmpty());
+}
+
 TEST_F(ConnectionTest, ContextInfoTellsTheTensors) {
   TestClient client = ConnectAndGreet();
   ASSERT_EQ(client.Upload(kModel), base::Code::kOk);
@@ -188,6 +213,23 @@ TEST_F(ConnectionTest, UploadAndImportWithoutTheirFdAreRefused) {
       base::Code::kInvalidArgument);
 }
 
+TEST_F(ConnectionTest, UploadWithoutItsSecondFdIsRefused) {
+  TestClient client = ConnectAndGreet();
+  const std::string model = "weight=1 lacks=w";
+  auto memfd = base::MakeImmutableMemfd(
+      "model", std::as_bytes(std::span(model.data(), model.size())));
+  ASSERT_TRUE(memfd.ok());
+  std::vector<base::UniqueFd> fds;
+  fds.push_back(*std::move(memfd));
+  wire::UploadModel upload;
+  upload.name = "small.onnx";
+  upload.has_weights_of = true;
+  const wire::Frame reply =
+      client.Call(wire::Verb::kUploadModel, upload, std::move(fds));
+  EXPECT_EQ(reply.code, base::Code::kInvalidArgument);
+  EXPECT_THAT(ReasonOf(reply), HasSubstr("whose weights it shares"));
+}
+
 TEST_F(ConnectionTest, NumberZeroIsRefused) {
   TestClient client = ConnectAndGreet();
   EXPECT_EQ(client.Call(wire::Verb::kCreateContext, wire::CreateContext{}).code,
@@ -213,6 +255,39 @@ TEST_F(ConnectionTest, HugeSizesAreRefused) {
   EXPECT_EQ(client.Allocate(1, ~uint64_t{0}), base::Code::kInvalidArgument);
   EXPECT_EQ(client.Allocate(1, uint64_t{1} << 40),
             base::Code::kResourceExhausted);
+}
+
+TEST_F(ConnectionTest, LargeBuffersOfManyClientsComeAndGo) {
+  constexpr uint64_t kLarge = uint64_t{3} << 20;
+  constexpr int kClients = 3;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([client = ConnectAndGreet()]() mutable {
+      for (uint32_t round = 0; round < 10; ++round) {
+        EXPECT_EQ(client.Allocate(1 + round, kLarge), base::Code::kOk);
+        wire::ReleaseBuffer release{};
+        release.buffer = 1 + round;
+        EXPECT_EQ(client.Call(wire::Verb::kReleaseBuffer, release).code,
+                  base::Code::kOk);
+      }
+      // Goes while one is being made.
+      wire::AllocateBuffer last{};
+      last.buffer = 1;
+      last.size = kLarge;
+      wire::Frame request;
+      request.verb = wire::Verb::kAllocateBuffer;
+      request.request = 1;
+      request.body = *wire::Encode(last);
+      EXPECT_TRUE(
+          wire::SendFrame(client.socket(), request, base::Block::kYes).ok());
+      client.Close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  daemon_.WaitUntil([](const core::StatusReport& status) {
+    return status.sessions == 0 && status.memory.total() == 0;
+  });
+  while (daemon_.device().memories() != 0) std::this_thread::yield();
 }
 
 TEST_F(ConnectionTest, AnotherSessionsNumbersDoNotExist) {
@@ -253,6 +328,12 @@ TEST_F(ConnectionTest, EveryKindOfReportIsGiven) {
   const wire::Report memory = report(rknnd_v1_ReportKind_REPORT_MEMORY);
   EXPECT_EQ(memory.memory.weight, 1000U);
   EXPECT_EQ(memory.memory.io, 8192U);
+  ASSERT_EQ(client.Allocate(50, 8192, 4), base::Code::kOk);  // in SRAM
+  const wire::Report sram = report(rknnd_v1_ReportKind_REPORT_SRAM);
+  EXPECT_EQ(sram.sram_total - sram.sram_free, 8192U);
+  ASSERT_EQ(sram.sram_windows.size(), 1U);
+  EXPECT_EQ(sram.sram_windows[0].size, 8192U);
+  EXPECT_THAT(sram.sram_windows[0].holder, HasSubstr("buffer 50 of session"));
 }
 
 TEST_F(ConnectionTest, UnknownReportIsRefused) {

@@ -20,6 +20,19 @@ std::string Printable(std::string_view text) {
 
 void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
                        std::string_view what, const absl::Status& status) {
+  WriteLimited(absl::StrCat(std::string(what), " failed: pid ", peer.pid,
+                            " uid ", peer.uid, " '", Printable(peer.comm),
+                            "' session ", session, ": ",
+                            absl::StatusCodeToString(status.code()), ": ",
+                            Printable(std::string(status.message()))));
+}
+
+void FailureLog::Note(const std::string& text) {
+  WriteLimited(Printable(text));
+}
+
+void FailureLog::WriteLimited(std::string line) {
+  if (log_ == nullptr) return;
   const base::Nanoseconds now = clock_->Now();
   const auto refill = static_cast<uint64_t>((now - refilled_) / kPerLine);
   if (refill > 0) {
@@ -32,11 +45,6 @@ void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
     return;
   }
   --tokens_;
-  std::string line =
-      absl::StrCat(std::string(what), " failed: pid ", peer.pid, " uid ",
-                   peer.uid, " '", Printable(peer.comm), "' session ", session,
-                   ": ", absl::StatusCodeToString(status.code()), ": ",
-                   Printable(std::string(status.message())));
   if (left_out_ > 0) {
     absl::StrAppend(&line, " (", left_out_, " such lines left out before)");
     left_out_ = 0;

@@ -35,11 +35,16 @@ class FailureLog {
   // `what` names the request or the event, as in "CreateContext".
   void Write(const core::SessionPeer& peer, core::SessionId session,
              std::string_view what, const absl::Status& status);
+  // Something of note that a client caused and that did not fail. Counts the
+  // same.
+  void Note(const std::string& text);
 
  private:
   // A burst tells what happens; after it a few lines a second.
   static constexpr uint32_t kBurst = 20;
   static constexpr base::Nanoseconds kPerLine = 200 * base::kMillisecond;
+
+  void WriteLimited(std::string line);
 
   EventLog* const log_;
   const base::Clock* const clock_;

@@ -13,6 +13,7 @@
 #include "daemon/transport/session/translate.h"
 #include "daemon/transport/session/translate_profile.h"
 #include "proto/wire/codec.h"
+#include "proto/wire/features.h"
 
 namespace rknnd::transport {
 namespace {
@@ -46,6 +47,20 @@ absl::Status RequireNumber(const char* what, uint32_t number) {
       absl::StrCat("the number of a ", what, " is 0"));
 }
 
+// What a buffer that was made, or not, is answered with; its fd only where it
+// has one for the client.
+core::Session::BufferCallback AnswerWithBuffer(const ReplyCallback& reply) {
+  return [reply](absl::StatusOr<core::BufferInfo> buffer) {
+    if (!buffer.ok()) return reply(Failure(buffer.status()));
+    wire::Buffer answer{};
+    answer.size = buffer->size;
+    wire::SetText(answer.heap, buffer->heap);
+    std::vector<base::UniqueFd> fds;
+    if (buffer->fd.valid()) fds.push_back(std::move(buffer->fd));
+    reply(Answer(answer, std::move(fds)));
+  };
+}
+
 // Runs `handle` on the decoded request and answers with what it returns.
 template <class Message, class Handle>
 Reply With(const wire::Frame& request, Handle handle) {
@@ -77,21 +92,30 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
         return Done(session_->DestroyContext(m.context));
       }));
     case wire::Verb::kSetCoreMask:
-      return reply(With<wire::SetCoreMask>(request, [&](const auto& m) {
-        return Done(session_->SetCoreMask(m.context, m.core_mask));
-      }));
+      return SetCoreMask(request, reply);
     case wire::Verb::kSetShapes:
       return reply(SetShapes(request));
+    case wire::Verb::kSetInternalMemory:
+    case wire::Verb::kSetWeightMemory:
+      return SetMemory(request, reply);
     case wire::Verb::kBind:
       return reply(With<wire::Bind>(request, [&](const auto& m) {
         const auto bind = ToBindRequest(m);
         if (!bind.ok()) return Failure(bind.status());
         return Done(session_->Bind(*bind));
       }));
+    case wire::Verb::kBindFrame:
+      return reply(With<wire::BindFrame>(request, [&](const auto& m) {
+        const auto frame = ToFrameRequest(m);
+        if (!frame.ok()) return Failure(frame.status());
+        return Done(session_->BindFrame(*frame));
+      }));
+    case wire::Verb::kImportPhysical:
+      return ImportPhysical(request, reply);
     case wire::Verb::kAllocateBuffer:
-      return reply(AllocateBuffer(request));
+      return AllocateBuffer(request, reply);
     case wire::Verb::kImportBuffer:
-      return reply(ImportBuffer(std::move(request)));
+      return ImportBuffer(std::move(request), reply);
     case wire::Verb::kReleaseBuffer:
       return reply(With<wire::ReleaseBuffer>(request, [&](const auto& m) {
         return Done(session_->ReleaseBuffer(m.buffer));
@@ -109,11 +133,11 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
     case wire::Verb::kDrain:
       return Drain(reply);
     case wire::Verb::kSetFault:
-      return reply(SetFault(request));
+      return SetFault(request, reply);
     case wire::Verb::kListFaults:
       return reply(ListFaults());
     case wire::Verb::kClearFault:
-      return reply(ClearFault(request));
+      return ClearFault(request, reply);
     case wire::Verb::kLogEvent:
       break;
   }
@@ -135,6 +159,7 @@ void Requests::CreateContext(const wire::Frame& request,
   context.flags = message->flags;
   context.core_mask = message->core_mask;
   context.duplicate_of = message->duplicate_of;
+  context.sram_limit = uint64_t{message->sram_limit} * 1024;
   session_->CreateContext(
       context, [reply](absl::StatusOr<const driver::ModelInfo*> model) {
         if (!model.ok()) return reply(Failure(model.status()));
@@ -162,6 +187,15 @@ void Requests::UploadModel(wire::Frame request, const ReplyCallback& reply) {
   upload.name = name;
   upload.options = std::move(message->options);
   upload.bytes = std::move(request.fds[0]);
+  if (message->has_weights_of) {
+    if (request.fds.size() < 2) {
+      return reply(Failure(absl::InvalidArgumentError(absl::StrCat(
+          "model '", name,
+          "' came without the memfd of the model whose weights it shares"))));
+    }
+    upload.weights_of = std::move(request.fds[1]);
+    upload.weights_of_options = std::move(message->weights_of_options);
+  }
   session_->UploadModel(std::move(upload), [reply](absl::Status status) {
     reply(Done(std::move(status)));
   });
@@ -177,40 +211,64 @@ Reply Requests::SetShapes(const wire::Frame& request) {
   return Answer(ToContextInfo(*chosen));
 }
 
-Reply Requests::AllocateBuffer(const wire::Frame& request) {
-  const auto message = Decoded<wire::AllocateBuffer>(request);
-  if (!message.ok()) return Failure(message.status());
-  if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
-    return Failure(std::move(status));
+void Requests::SetMemory(const wire::Frame& request,
+                         const ReplyCallback& reply) {
+  const auto message = Decoded<wire::SetMemory>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  const core::MemoryRequest memory{message->context, message->buffer,
+                                   message->offset, message->size};
+  if (request.verb == wire::Verb::kSetInternalMemory) {
+    return reply(Done(session_->SetInternalMemory(memory)));
   }
-  auto buffer =
-      session_->AllocateBuffer(message->buffer, message->size, message->flags);
-  if (!buffer.ok()) return Failure(buffer.status());
-  wire::Buffer answer{};
-  answer.size = buffer->size;
-  wire::SetText(answer.heap, buffer->heap);
-  std::vector<base::UniqueFd> fds;
-  fds.push_back(std::move(buffer->fd));
-  return Answer(answer, std::move(fds));
+  session_->SetWeightMemory(
+      memory, [reply](absl::Status status) { reply(Done(std::move(status))); });
 }
 
-Reply Requests::ImportBuffer(wire::Frame request) {
-  const auto message = Decoded<wire::ImportBuffer>(request);
-  if (!message.ok()) return Failure(message.status());
+void Requests::SetCoreMask(const wire::Frame& request,
+                           const ReplyCallback& reply) {
+  const auto message = Decoded<wire::SetCoreMask>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  session_->SetCoreMask(
+      message->context, message->core_mask,
+      [reply](absl::Status status) { reply(Done(std::move(status))); });
+}
+
+void Requests::AllocateBuffer(const wire::Frame& request,
+                              const ReplyCallback& reply) {
+  const auto message = Decoded<wire::AllocateBuffer>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
   if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
-    return Failure(std::move(status));
+    return reply(Failure(std::move(status)));
+  }
+  static_assert(wire::kBufferDma32 == core::kBufferDma32 &&
+                wire::kBufferContiguous == core::kBufferContiguous);
+  session_->AllocateBuffer(message->buffer, message->size, message->flags,
+                           AnswerWithBuffer(reply));
+}
+
+void Requests::ImportBuffer(wire::Frame request, const ReplyCallback& reply) {
+  const auto message = Decoded<wire::ImportBuffer>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
+    return reply(Failure(std::move(status)));
   }
   if (request.fds.empty()) {
-    return Failure(absl::InvalidArgumentError(
-        absl::StrCat("buffer '", message->buffer, "' came without its fd")));
+    return reply(Failure(absl::InvalidArgumentError(
+        absl::StrCat("buffer '", message->buffer, "' came without its fd"))));
   }
-  const auto buffer = session_->ImportBuffer(
-      message->buffer, std::move(request.fds[0]), message->size);
-  if (!buffer.ok()) return Failure(buffer.status());
-  wire::Buffer answer{};
-  answer.size = buffer->size;
-  wire::SetText(answer.heap, buffer->heap);
-  return Answer(answer);
+  session_->ImportBuffer(message->buffer, std::move(request.fds[0]),
+                         message->size, AnswerWithBuffer(reply));
+}
+
+void Requests::ImportPhysical(const wire::Frame& request,
+                              const ReplyCallback& reply) {
+  const auto message = Decoded<wire::ImportPhysical>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  if (auto status = RequireNumber("buffer", message->buffer); !status.ok()) {
+    return reply(Failure(std::move(status)));
+  }
+  session_->ImportPhysical(message->buffer, {message->address, message->size},
+                           AnswerWithBuffer(reply));
 }
 
 Reply Requests::MemorySize(const wire::Frame& request) {
@@ -271,16 +329,17 @@ Reply Requests::SyncBuffer(const wire::Frame& request) {
   return Done(session_->SyncBuffer(message->buffer, side));
 }
 
-Reply Requests::SetFault(const wire::Frame& request) {
+void Requests::SetFault(const wire::Frame& request,
+                        const ReplyCallback& reply) {
   const auto faults = service_->faults();
-  if (!faults.ok()) return Failure(faults.status());
+  if (!faults.ok()) return reply(Failure(faults.status()));
   const auto message = Decoded<wire::Fault>(request);
-  if (!message.ok()) return Failure(message.status());
+  if (!message.ok()) return reply(Failure(message.status()));
   const auto fault = ToFault(*message);
-  if (!fault.ok()) return Failure(fault.status());
-  const auto set = (*faults)->Set(*fault);
-  if (!set.ok()) return Failure(set.status());
-  return Answer(ToFaultReport(*set));
+  if (!fault.ok()) return reply(Failure(fault.status()));
+  service_->SetFault(*fault, [reply](absl::StatusOr<driver::FaultReport> set) {
+    reply(set.ok() ? Answer(ToFaultReport(*set)) : Failure(set.status()));
+  });
 }
 
 Reply Requests::ListFaults() {
@@ -293,12 +352,15 @@ Reply Requests::ListFaults() {
   return Answer(list);
 }
 
-Reply Requests::ClearFault(const wire::Frame& request) {
+void Requests::ClearFault(const wire::Frame& request,
+                          const ReplyCallback& reply) {
   const auto faults = service_->faults();
-  if (!faults.ok()) return Failure(faults.status());
+  if (!faults.ok()) return reply(Failure(faults.status()));
   const auto message = Decoded<wire::ClearFault>(request);
-  if (!message.ok()) return Failure(message.status());
-  return Done((*faults)->Clear(message->id));
+  if (!message.ok()) return reply(Failure(message.status()));
+  service_->ClearFault(message->id, [reply](absl::Status status) {
+    reply(Done(std::move(status)));
+  });
 }
 
 void Requests::Drain(const ReplyCallback& reply) {

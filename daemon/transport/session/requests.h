@@ -37,20 +37,23 @@ class Requests {
   void Handle(wire::Frame request, const ReplyCallback& reply);
 
  private:
+  void SetCoreMask(const wire::Frame& request, const ReplyCallback& reply);
   void CreateContext(const wire::Frame& request, const ReplyCallback& reply);
   void UploadModel(wire::Frame request, const ReplyCallback& reply);
   Reply SetShapes(const wire::Frame& request);
-  Reply AllocateBuffer(const wire::Frame& request);
-  Reply ImportBuffer(wire::Frame request);
+  void SetMemory(const wire::Frame& request, const ReplyCallback& reply);
+  void AllocateBuffer(const wire::Frame& request, const ReplyCallback& reply);
+  void ImportBuffer(wire::Frame request, const ReplyCallback& reply);
+  void ImportPhysical(const wire::Frame& request, const ReplyCallback& reply);
   Reply MemorySize(const wire::Frame& request);
   Reply PerfDetail(const wire::Frame& request);
   Reply Dump(const wire::Frame& request);
   Reply Report(const wire::Frame& request);
   Reply SyncBuffer(const wire::Frame& request);
   void Drain(const ReplyCallback& reply);
-  Reply SetFault(const wire::Frame& request);
+  void SetFault(const wire::Frame& request, const ReplyCallback& reply);
   Reply ListFaults();
-  Reply ClearFault(const wire::Frame& request);
+  void ClearFault(const wire::Frame& request, const ReplyCallback& reply);
 
   core::Service* const service_;
   const std::shared_ptr<core::Session> session_;

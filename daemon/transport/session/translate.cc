@@ -116,6 +116,8 @@ wire::ModelReport ToModelReport(const core::ModelReport& report) {
   out.weight = report.weight;
   out.internal = report.internal;
   out.loads = report.loads;
+  out.weight_held = report.weight_held;
+  out.preloaded = report.preloaded;
   return out;
 }
 
@@ -150,6 +152,28 @@ wire::BufferReport ToBufferReport(const core::BufferReport& report) {
   return out;
 }
 
+wire::SramWindow ToSramWindow(const core::SramReport::Window& window) {
+  wire::SramWindow out{};
+  out.offset = window.offset;
+  out.size = window.size;
+  wire::SetText(out.holder, window.holder);
+  out.core_mask = window.core_mask;
+  out.contexts = window.contexts;
+  out.saved = window.saved;
+  return out;
+}
+
+wire::UserReport ToUserReport(const core::UserReport& report) {
+  wire::UserReport out{};
+  out.uid = report.uid;
+  out.sessions = report.sessions;
+  out.contexts = report.contexts;
+  out.buffers = report.buffers;
+  out.memory = report.memory;
+  out.memory_limit = report.memory_limit;
+  return out;
+}
+
 wire::MemoryKinds ToMemoryKinds(const core::MemoryKinds& kinds) {
   return {kinds.weight, kinds.internal, kinds.io, kinds.other};
 }
@@ -181,6 +205,8 @@ void FillStatus(const core::StatusReport& status, wire::Report& report) {
   report.sram_total = status.device.sram_total;
   report.sram_free = status.sram_free;
   report.faults = status.faults;
+  report.syncs_done = status.cache_syncs.done;
+  report.syncs_skipped = status.cache_syncs.skipped;
   report.uptime_ns = static_cast<uint64_t>(status.uptime);
   report.core_reports = Each(status.cores, &ToCoreReport);
 }
@@ -203,6 +229,14 @@ std::string VerbName(wire::Verb verb) {
       return "SetShapes";
     case wire::Verb::kBind:
       return "Bind";
+    case wire::Verb::kSetInternalMemory:
+      return "SetInternalMemory";
+    case wire::Verb::kSetWeightMemory:
+      return "SetWeightMemory";
+    case wire::Verb::kImportPhysical:
+      return "ImportPhysical";
+    case wire::Verb::kBindFrame:
+      return "BindFrame";
     case wire::Verb::kAllocateBuffer:
       return "AllocateBuffer";
     case wire::Verb::kImportBuffer:
@@ -325,6 +359,37 @@ absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message) {
   return request;
 }
 
+absl::StatusOr<core::FrameRequest> ToFrameRequest(
+    const wire::BindFrame& message) {
+  core::FrameRequest request;
+  if (message.planes_count > request.planes.size() ||
+      message.pad.size > request.format.pad.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the frame for context '", message.context, "' has ",
+                     message.planes_count, " planes and a pad colour of ",
+                     message.pad.size, " bytes"));
+  }
+  request.context = message.context;
+  request.index = message.index;
+  driver::FrameFormat& format = request.format;
+  format.pixels = static_cast<driver::PixelFormat>(message.format);
+  format.width = message.width;
+  format.height = message.height;
+  format.crop_x = message.crop_x;
+  format.crop_y = message.crop_y;
+  format.crop_width = message.crop_width;
+  format.crop_height = message.crop_height;
+  format.fit = static_cast<driver::FrameFit>(message.fit);
+  std::copy_n(message.pad.bytes, message.pad.size, format.pad.begin());
+  format.bgr_input = message.bgr_input;
+  for (size_t p = 0; p < message.planes_count; ++p) {
+    const auto& plane = message.planes[p];
+    request.planes[p] = {plane.buffer, plane.offset, plane.size};
+    format.stride[p] = plane.stride;
+  }
+  return request;
+}
+
 wire::SessionReport ToSessionReport(const core::SessionReport& report) {
   wire::SessionReport out{};
   out.id = report.id;
@@ -367,6 +432,16 @@ absl::StatusOr<wire::Report> MakeReport(const core::Service& service,
       report.models = Each(memory.models, &ToModelReport);
       report.sessions = Each(memory.sessions, &ToSessionReport);
       report.unshared_total = memory.unshared_total;
+      report.budget = memory.budget;
+      report.budget_used = memory.budget_used;
+      report.users = Each(memory.users, &ToUserReport);
+      return report;
+    }
+    case rknnd_v1_ReportKind_REPORT_SRAM: {
+      const core::SramReport sram = service.Sram();
+      FillStatus(service.Status(), report);
+      report.sram_base = sram.base;
+      report.sram_windows = Each(sram.windows, &ToSramWindow);
       return report;
     }
     default:

@@ -35,6 +35,10 @@ absl::StatusOr<std::vector<core::InputShape>> ToInputShapes(
     const wire::SetShapes& message);
 
 // INVALID_ARGUMENT for numbers that name no type or layout.
+// Numbers of format and fit stay as they are: the model refuses what it does
+// not know.
+absl::StatusOr<core::FrameRequest> ToFrameRequest(
+    const wire::BindFrame& message);
 absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message);
 
 wire::SessionReport ToSessionReport(const core::SessionReport& report);

@@ -72,7 +72,9 @@ void TestDaemon::Run(const TestDaemonOptions& options,
                      const std::function<void()>& up) {
   loop_ = *base::EventLoop::Create(&clock_);
   loader_ = *base::EventLoop::Create(&clock_);
+  pager_ = *base::EventLoop::Create(&clock_);
   loader_thread_ = std::thread([this] { loader_->Run(); });
+  pager_thread_ = std::thread([this] { pager_->Run(); });
   device_ = std::make_unique<core::testing::FakeDevice>(options.cores, &clock_);
   std::vector<std::unique_ptr<driver::Heap>> heaps;
   heaps.push_back(driver::MakeMemfdHeap());
@@ -86,6 +88,7 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   service.clock = &clock_;
   service.loop = loop_.get();
   service.loader = loader_.get();
+  service.pager = pager_.get();
   service.timers = &timers;
   service.waker = workers_.get();
   service.limits = options.limits;
@@ -108,6 +111,8 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   server_.reset();
   loader_->Quit();
   loader_thread_.join();
+  pager_->Quit();
+  pager_thread_.join();
   workers_->Stop();
   // What was posted meanwhile still finds its service.
   loop_->Quit();
@@ -239,10 +244,12 @@ base::Code TestClient::CreateContext(uint32_t number,
   return Call(wire::Verb::kCreateContext, create).code;
 }
 
-base::Code TestClient::Allocate(uint32_t number, uint64_t size) {
+base::Code TestClient::Allocate(uint32_t number, uint64_t size,
+                                uint32_t flags) {
   wire::AllocateBuffer allocate{};
   allocate.buffer = number;
   allocate.size = size;
+  allocate.flags = flags;
   wire::Frame reply = Call(wire::Verb::kAllocateBuffer, allocate);
   if (reply.code != base::Code::kOk) return reply.code;
   EXPECT_EQ(reply.fds.size(), 1U);

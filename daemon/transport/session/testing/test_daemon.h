@@ -79,13 +79,13 @@ class TestDaemon {
   base::FakeClock clock_;
   RecordingEventLog log_;
   std::unique_ptr<base::EventLoop> loop_;
-  std::unique_ptr<base::EventLoop> loader_;
+  std::unique_ptr<base::EventLoop> loader_, pager_;
   std::unique_ptr<core::testing::FakeDevice> device_;
   std::optional<driver::Heaps> heaps_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<core::Service> service_;
   std::unique_ptr<SessionServer> server_;
-  std::thread loop_thread_, loader_thread_;
+  std::thread loop_thread_, loader_thread_, pager_thread_;
 };
 
 // One end of a connection.
@@ -111,7 +111,7 @@ class TestClient {
 
   base::Code Upload(const std::string& model);
   base::Code CreateContext(uint32_t number, const std::string& model);
-  base::Code Allocate(uint32_t number, uint64_t size);
+  base::Code Allocate(uint32_t number, uint64_t size, uint32_t flags = 0);
   base::Code BindTo(uint32_t context, bool output, uint32_t buffer);
   // A context of a small model with buffers context * 10 (input) and
   // context * 10 + 1 (output), ready to run.

@@ -1,0 +1,52 @@
+// Tests of the daemon's log, as far as clients fill it.
+
+#include "daemon/transport/session/event_log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace rknnd::transport {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Lines final : public EventLog {
+ public:
+  void Write(Severity severity, const std::string& text) override {
+    EXPECT_EQ(severity, Severity::kWarning);
+    lines.push_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
+TEST(FailureLogTest, NotesAreLinesWithoutWhatBreaksThem) {
+  Lines lines;
+  const base::FakeClock clock;
+  FailureLog log(&lines, &clock);
+  log.Note("session 1 (pid 2 'a\nb'): heap 'memfd' is used instead");
+  EXPECT_THAT(lines.lines, ElementsAre("session 1 (pid 2 'a?b'): heap 'memfd' "
+                                       "is used instead"));
+}
+
+TEST(FailureLogTest, NotesAndFailuresHaveOneLimit) {
+  Lines lines;
+  base::FakeClock clock;
+  FailureLog log(&lines, &clock);
+  for (int i = 0; i < 50; ++i) {
+    log.Note("something");
+    log.Write({}, 0, "Bind", absl::NotFoundError("no such buffer"));
+  }
+  const size_t burst = lines.lines.size();
+  EXPECT_LT(burst, 50U);
+  clock.Advance(base::kSecond);
+  log.Note("later");
+  ASSERT_EQ(lines.lines.size(), burst + 1);
+  EXPECT_THAT(lines.lines.back(), HasSubstr("such lines left out before"));
+}
+
+}  // namespace
+}  // namespace rknnd::transport
