@@ -21,6 +21,7 @@
 #include "client/ctl/model_memory.h"
 #include "client/ctl/model_verbs.h"
 #include "client/ctl/report.h"
+#include "client/ctl/sram.h"
 #include "client/ctl/terminal.h"
 #include "client/ctl/watch.h"
 #include "rknnd.h"
@@ -109,6 +110,16 @@ Expected<Output> Report(const Options& options, std::string_view verb) {
   return StatusOutput(*report, *sessions, own);
 }
 
+// rknnctl mem --sram.
+Expected<Output> Sram(const std::string& target) {
+  Expected<ControlConnection> daemon = ControlConnection::Open(target);
+  if (!daemon) return std::move(daemon).error();
+  const Expected<wire::Report> report =
+      daemon->Ask(rknnd_v1_ReportKind_REPORT_SRAM);
+  if (!report) return report.error();
+  return SramOutput(*report, report->sram_total == 0 ? WhyNoSram(*report) : "");
+}
+
 // rknnctl fault list, set and clear.
 Expected<Output> Faults(const std::string& target,
                         const FaultOptions& options) {
@@ -168,9 +179,12 @@ void Declare(CLI::App& app, Options& options) {
   top->add_flag("--once", options.once,
                 "one frame, and end; also where stdout is no terminal");
   top->footer("q or Ctrl-C ends it.");
-  mem->add_option("MODEL", options.memory_model,
-                  "what this model takes: weights, internal, other, total");
-  mem->add_flag("--sram", options.memory_sram)->group("");
+  CLI::Option* memory_of =
+      mem->add_option("MODEL", options.memory_model,
+                      "what this model takes: weights, internal, other, total");
+  mem->add_flag("--sram", options.memory_sram,
+                "the NPU's SRAM page by page, and who holds it")
+      ->excludes(memory_of);
 
   CLI::App* infer =
       app.add_subcommand("infer", "run a model on files and show its outputs");
@@ -298,10 +312,7 @@ Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "perf") return Perf(options.models.perf);
   if (verb == "dump") return DumpLayers(options.models.dump);
   if (verb == "info") return Info(options.models.info_file);
-  if (options.memory_sram) {
-    return Error{Code::kUnimplemented,
-                 "'mem --sram' is not supported in this version"};
-  }
+  if (options.memory_sram) return Sram(options.target);
   if (!options.memory_model.empty()) return MemoryOfModel(options.memory_model);
   return Report(options, verb);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
@@ -100,6 +102,77 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
   return output;
 }
 
+// `costs`: with what each would take if every context had its own.
+Output ModelList(const wire::Report& report, bool costs) {
+  Output output{Json::array(), ""};
+  std::vector<Table::Column> columns = {{"MODEL"},
+                                        {"SHA-256"},
+                                        {"CONTEXTS", Align::kRight},
+                                        {"WEIGHTS", Align::kRight},
+                                        {"OF ITS OWN", Align::kRight},
+                                        {"INTERNAL", Align::kRight}};
+  columns.push_back({costs ? "WITHOUT SHARING" : "LOADS", Align::kRight});
+  const bool preloaded =
+      std::any_of(report.models.begin(), report.models.end(),
+                  [](const wire::ModelReport& m) { return m.preloaded; });
+  if (preloaded) columns.push_back({""});
+  Table table(std::move(columns));
+  for (const wire::ModelReport& m : report.models) {
+    output.json.push_back({{"sha256", Hex(m.sha256)},
+                           {"name", m.name},
+                           {"contexts", m.contexts},
+                           {"weight", m.weight},
+                           {"weight_held", m.weight_held},
+                           {"internal", m.internal},
+                           {"loads", m.loads},
+                           {"preloaded", m.preloaded}});
+    std::vector<std::string> row = {
+        Printable(m.name),
+        ShortHex(m.sha256),
+        std::to_string(m.contexts),
+        FormatBytes(m.weight),
+        FormatBytes(m.weight_held),
+        FormatBytes(m.internal),
+        costs ? FormatBytes(m.contexts * (m.weight + m.internal))
+              : std::to_string(m.loads)};
+    if (preloaded) row.emplace_back(m.preloaded ? "preloaded" : "");
+    table.Add(std::move(row));
+  }
+  output.text = OrNone(output.json, "models", table);
+  return output;
+}
+
+Output UserList(const wire::Report& report, uint64_t own_session) {
+  Output output{Json::array(), ""};
+  Table table({{"UID", Align::kRight},
+               {"SESSIONS", Align::kRight},
+               {"CONTEXTS", Align::kRight},
+               {"BUFFERS", Align::kRight},
+               {"MEMORY", Align::kRight},
+               {"LIMIT", Align::kRight}});
+  for (const wire::UserReport& user : report.users) {
+    const auto own = std::any_of(report.sessions.begin(), report.sessions.end(),
+                                 [&](const wire::SessionReport& session) {
+                                   return session.id == own_session &&
+                                          session.uid == user.uid;
+                                 });
+    const uint32_t sessions = user.sessions - (own && user.sessions > 0);
+    if (sessions == 0) continue;
+    output.json.push_back({{"uid", user.uid},
+                           {"sessions", sessions},
+                           {"contexts", user.contexts},
+                           {"buffers", user.buffers},
+                           {"memory", user.memory},
+                           {"memory_limit", user.memory_limit}});
+    table.Add({std::to_string(user.uid), std::to_string(sessions),
+               std::to_string(user.contexts), std::to_string(user.buffers),
+               FormatBytes(user.memory),
+               user.memory_limit == 0 ? "-" : FormatBytes(user.memory_limit)});
+  }
+  output.text = OrNone(output.json, "users", table);
+  return output;
+}
+
 }  // namespace
 
 uint64_t Total(const wire::MemoryKinds& kinds) {
@@ -183,6 +256,13 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
     line("SRAM", FormatBytes(status.sram_free) + " of " +
                      FormatBytes(status.sram_total) + " free");
   }
+  output.json["cache_syncs"] = {{"done", status.syncs_done},
+                                {"skipped", status.syncs_skipped}};
+  // Where there is memory with caches at all.
+  if (status.syncs_done > 0 || status.syncs_skipped > 0) {
+    line("syncs", std::to_string(status.syncs_done) + " of CPU caches, " +
+                      std::to_string(status.syncs_skipped) + " spared");
+  }
   // Nobody is to wonder about a daemon that was told to fail.
   if (status.faults > 0) {
     output.json["faults"] = status.faults;
@@ -197,26 +277,7 @@ Output SessionsOutput(const wire::Report& report, uint64_t own_session) {
 }
 
 Output ModelsOutput(const wire::Report& report) {
-  Output output{Json::array(), ""};
-  Table table({{"MODEL"},
-               {"SHA-256"},
-               {"CONTEXTS", Align::kRight},
-               {"WEIGHTS", Align::kRight},
-               {"INTERNAL", Align::kRight},
-               {"LOADS", Align::kRight}});
-  for (const wire::ModelReport& m : report.models) {
-    output.json.push_back({{"sha256", Hex(m.sha256)},
-                           {"name", m.name},
-                           {"contexts", m.contexts},
-                           {"weight", m.weight},
-                           {"internal", m.internal},
-                           {"loads", m.loads}});
-    table.Add({Printable(m.name), ShortHex(m.sha256),
-               std::to_string(m.contexts), FormatBytes(m.weight),
-               FormatBytes(m.internal), std::to_string(m.loads)});
-  }
-  output.text = OrNone(output.json, "models", table);
-  return output;
+  return ModelList(report, /*costs=*/false);
 }
 
 Output ContextsOutput(const wire::Report& report) {
@@ -270,39 +331,57 @@ Output BuffersOutput(const wire::Report& report) {
 }
 
 Output MemoryOutput(const wire::Report& report, uint64_t own_session) {
-  const Output models = ModelsOutput(report);
+  const Output models = ModelList(report, /*costs=*/true);
   const Output sessions = SessionList(report, own_session);
+  const Output users = UserList(report, own_session);
   const uint64_t total = Total(report.memory);
   Output output;
-  output.json = {{"kinds", KindsJson(report.memory)},
-                 {"models", models.json},
-                 {"sessions", sessions.json},
-                 {"unshared_total", report.unshared_total}};
+  output.json = {
+      {"kinds", KindsJson(report.memory)},
+      {"models", models.json},
+      {"sessions", sessions.json},
+      {"unshared_total", report.unshared_total},
+      {"users", users.json},
+      {"budget", {{"total", report.budget}, {"used", report.budget_used}}}};
 
-  Table kinds({{"KIND"}, {"BYTES", Align::kRight}, {"", Align::kRight}});
-  const auto add = [&kinds](const char* name, uint64_t bytes) {
-    kinds.Add({name, std::to_string(bytes), FormatBytes(bytes)});
+  Table kinds({{"KIND"},
+               {"BYTES", Align::kRight},
+               {"", Align::kRight},
+               {"WITHOUT SHARING", Align::kRight}});
+  const auto add = [&kinds](const char* name, uint64_t bytes,
+                            uint64_t unshared) {
+    kinds.Add({name, std::to_string(bytes), FormatBytes(bytes),
+               FormatBytes(unshared)});
   };
-  add("weight", report.memory.weight);
-  add("internal", report.memory.internal);
-  add("io", report.memory.io);
-  add("other", report.memory.other);
-  add("total", total);
-  output.text = kinds.ToString();
-  // Models that nobody uses right now would not be there without sharing.
-  if (report.unshared_total > 0) {
-    output.text += "\nwithout sharing " + FormatBytes(report.unshared_total);
+  wire::MemoryKinds unshared{};
+  for (const wire::ModelReport& model : report.models) {
+    unshared.weight += model.contexts * model.weight;
+    unshared.internal += model.contexts * model.internal;
   }
+  add("weight", report.memory.weight, unshared.weight);
+  add("internal", report.memory.internal, unshared.internal);
+  // A process's own, shared or not.
+  add("io", report.memory.io, report.memory.io);
+  add("other", report.memory.other, report.memory.other);
+  add("total", total, report.unshared_total);
+  output.text = kinds.ToString();
+  if (report.budget > 0) {
+    output.text += "\nof the NPU's address space, " +
+                   FormatBytes(report.budget_used) + " of " +
+                   FormatBytes(report.budget) + " are taken\n";
+  }
+  // Models that nobody uses right now would not be there without sharing, nor
+  // the arenas of cores that nobody uses.
   if (report.unshared_total > total) {
     const uint64_t saved = report.unshared_total - total;
-    output.text += ": sharing saves " + FormatBytes(saved) + " (" +
+    output.text += "sharing saves " + FormatBytes(saved) + " (" +
                    std::to_string(static_cast<int>(
                        100.0 * static_cast<double>(saved) /
                        static_cast<double>(report.unshared_total))) +
-                   " %)";
+                   " %)\n";
   }
-  if (report.unshared_total > 0) output.text += "\n";
   output.text += "\n" + models.text + "\n" + sessions.text;
+  if (!users.json.empty()) output.text += "\n" + users.text;
   return output;
 }
 

@@ -45,6 +45,17 @@ TEST(ReportTest, StatusSaysThatFaultsAreInForce) {
   EXPECT_THAT(output.text, HasSubstr("2 faults on demand in force"));
 }
 
+TEST(ReportTest, StatusCountsCacheSyncsWhereThereAreAny) {
+  wire::Report status;
+  EXPECT_THAT(StatusOutput(status, {}, 0).text, Not(HasSubstr("syncs")));
+  status.syncs_done = 20;
+  status.syncs_skipped = 4;
+  const Output output = StatusOutput(status, {}, 0);
+  EXPECT_EQ(output.json["cache_syncs"]["done"], 20);
+  EXPECT_EQ(output.json["cache_syncs"]["skipped"], 4);
+  EXPECT_THAT(output.text, HasSubstr("20 of CPU caches, 4 spared"));
+}
+
 TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
   wire::Report status;
   status.device = "soft";
@@ -59,9 +70,11 @@ TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
 
   const Output output = StatusOutput(status, sessions, 2);
 
-  EXPECT_THAT(Keys(output.json),
-              ElementsAre("device", "uptime_s", "sessions", "models",
-                          "contexts", "buffers", "jobs", "memory", "sram"));
+  EXPECT_THAT(
+      Keys(output.json),
+      ElementsAre("device", "uptime_s", "sessions", "models", "contexts",
+                  "buffers", "jobs", "memory", "sram", "cache_syncs"));
+  EXPECT_THAT(Keys(output.json["cache_syncs"]), ElementsAre("done", "skipped"));
   EXPECT_THAT(Keys(output.json["device"]),
               ElementsAre("kind", "soc", "cores", "driver"));
   EXPECT_THAT(Keys(output.json["jobs"]),
@@ -102,12 +115,32 @@ TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
 
   const Output output = ModelsOutput(report);
 
-  EXPECT_THAT(Keys(output.json[0]), ElementsAre("sha256", "name", "contexts",
-                                                "weight", "internal", "loads"));
+  EXPECT_THAT(Keys(output.json[0]),
+              ElementsAre("sha256", "name", "contexts", "weight", "weight_held",
+                          "internal", "loads", "preloaded"));
   std::string hex;
   for (int i = 0; i < 32; ++i) hex += "ab";
   EXPECT_EQ(output.json[0]["sha256"], hex);
   EXPECT_THAT(output.text, HasSubstr("face.onnx  abababababab"));
+}
+
+TEST(ReportTest, ModelsSayWhatIsTheirOwnAndWhichArePreloaded) {
+  wire::Report report;
+  report.models = {Model("face.onnx"), Model("follower.onnx")};
+  report.models[0].weight_held = 1 << 20;
+  report.models[1].weight_held = 1 << 12;
+  EXPECT_THAT(ModelsOutput(report).text, Not(HasSubstr("preloaded")));
+  report.models[0].preloaded = true;
+
+  const Output output = ModelsOutput(report);
+
+  EXPECT_EQ(output.json[1]["weight"], 1 << 20);
+  EXPECT_EQ(output.json[1]["weight_held"], 1 << 12);
+  EXPECT_EQ(output.json[0]["preloaded"], true);
+  EXPECT_EQ(output.json[1]["preloaded"], false);
+  EXPECT_THAT(output.text,
+              testing::ContainsRegex("face.onnx .* 1.0 MiB .*preloaded\n"));
+  EXPECT_THAT(output.text, testing::ContainsRegex("follower.* 4.0 KiB .*0\n"));
 }
 
 TEST(ReportTest, ContextsAndBuffersHaveTheNamesThatScriptsRelyOn) {
@@ -154,12 +187,49 @@ TEST(ReportTest, MemorySaysWhatSharingSaves) {
   const Output output = MemoryOutput(report, 9);
 
   EXPECT_THAT(Keys(output.json),
-              ElementsAre("kinds", "models", "sessions", "unshared_total"));
+              ElementsAre("kinds", "models", "sessions", "unshared_total",
+                          "users", "budget"));
   EXPECT_THAT(Keys(output.json["kinds"]),
               ElementsAre("weight", "internal", "io", "other"));
   EXPECT_EQ(output.json["models"].size(), 1U);
   EXPECT_EQ(output.json["unshared_total"], 800);
   EXPECT_THAT(output.text, HasSubstr("sharing saves 600 B (75 %)"));
+}
+
+TEST(ReportTest, MemoryListsUsersAndTheBudget) {
+  wire::Report report;
+  report.budget = uint64_t{4} << 30;
+  report.budget_used = 1 << 20;
+  wire::SessionReport own = Session(9, "rknnctl");
+  own.uid = 1001;
+  report.sessions = {own, Session(1, "camera")};
+  wire::UserReport user{};
+  user.uid = 1000;
+  user.sessions = 2;
+  user.memory = 4096;
+  user.memory_limit = 1 << 20;
+  wire::UserReport ours{};
+  ours.uid = 1001;
+  ours.sessions = 1;
+  report.users = {user, ours};
+
+  const Output output = MemoryOutput(report, 9);
+
+  ASSERT_EQ(output.json["users"].size(), 1U);
+  EXPECT_THAT(Keys(output.json["users"][0]),
+              ElementsAre("uid", "sessions", "contexts", "buffers", "memory",
+                          "memory_limit"));
+  EXPECT_EQ(output.json["users"][0]["uid"], 1000);
+  EXPECT_EQ(output.json["budget"].dump(),
+            R"({"total":4294967296,"used":1048576})");
+  EXPECT_THAT(output.text, HasSubstr("1.0 MiB of 4.0 GiB are taken"));
+}
+
+TEST(ReportTest, MemorySaysBesideAModelWhatItWouldCostWithoutSharing) {
+  wire::Report report;
+  report.models = {Model("face.onnx")};  // two contexts of 1 MiB
+  EXPECT_THAT(MemoryOutput(report, 9).text,
+              testing::ContainsRegex("WITHOUT SHARING\nface.onnx.* 2.0 MiB\n"));
 }
 
 TEST(ReportTest, NamesOfOthersCannotSteerTheTerminal) {

@@ -367,8 +367,11 @@ int rknn_init(rknn_context* context, void* model, uint32_t size, uint32_t flag,
               rknn_init_extend* extend);
 
 // Makes a second context of the model of *context_in: same weights, own inputs,
-// outputs, memory bindings and core mask. Either may be destroyed first. Of a
-// dynamic model too: the new context chooses a shape of its own.
+// outputs, memory bindings and core mask. Either may be destroyed first, and a
+// duplicate duplicated. Of a dynamic model too: the new context has no shape
+// chosen, whatever the other has, and chooses one of its own. Flags are the
+// other's: with MEM_ALLOC_OUTSIDE or INTERNAL_ALLOC_OUTSIDE it needs internal
+// memory of its own (rknn_set_internal_mem; it may be the same).
 int rknn_dup_context(rknn_context* context_in, rknn_context* context_out);
 
 // Ends a context and frees what the library holds for it; an rknn_tensor_mem is
@@ -420,19 +423,24 @@ int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
 
 // ---- memory, and a run without copies ---------------------------------------
 
-// Wraps memory of the program, known by its physical address.
+// Wraps memory of the program, known by its physical address. Only what the
+// daemon's configuration allows to the program's user ([[physical_memory]] with
+// uid, begin, size). It has no fd; virt_addr is kept as given, and may be NULL.
 rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx, uint64_t phys_addr,
                                            void* virt_addr, uint32_t size);
 
 // Wraps `size` bytes from `offset` of a dma-buf or memfd (sealed against
 // shrinking). The fd and the mapping `virt_addr` of its first byte stay the
 // caller's; the fd may be closed after the call. virt_addr may be NULL: the
-// library maps the fd itself.
+// library maps the fd itself, for reading only where it allows no more (such
+// memory is good for inputs).
 rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd,
                                          void* virt_addr, uint32_t size,
                                          int32_t offset);
 
-// Wraps a block of Rockchip's media library.
+// Wraps a block of Rockchip's media library from `offset` to its end, by the
+// library's own function (RK_MPI_MMZ_Handle2Fd or RK_MPI_MB_Handle2Fd), which
+// must be in the process. RKNN_ERR_FAIL's reason says what to use elsewhere.
 rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx, void* mb_blk,
                                              int32_t offset);
 
@@ -449,19 +457,27 @@ rknn_tensor_mem* rknn_create_mem2(rknn_context ctx, uint64_t size,
 // the memory ends first.
 int rknn_destroy_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
-// Gives the context memory for its weights, of total_weight_size bytes
-// (MEM_ALLOC_OUTSIDE).
+// Fills memory of total_weight_size bytes with the context's weights
+// (MEM_ALLOC_OUTSIDE; else RKNN_ERR_FAIL). It is filled when the call returns
+// and never read: the NPU goes on with its own weights, which all contexts of
+// the model in all processes share, and what is written to `mem` afterwards
+// changes nothing. To be called or left out.
 int rknn_set_weight_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
-// Gives the context memory for intermediates, of total_internal_size bytes
-// (MEM_ALLOC_OUTSIDE, INTERNAL_ALLOC_OUTSIDE). Contexts that take turns may
-// share one.
+// Gives the context memory for intermediates, of total_internal_size bytes,
+// which of a dynamic model is its largest shape's (MEM_ALLOC_OUTSIDE,
+// INTERNAL_ALLOC_OUTSIDE; else RKNN_ERR_FAIL). In force from the next run; mem
+// may be destroyed. Any contexts may share memory, in several processes too, by
+// its fd: those whose memory overlaps run one after the other, whatever cores
+// are free. It holds tensors only, and nobody clears it.
 int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem);
 
 // Binds memory to the input or output that `attr` describes (by its name), for
 // all runs that follow, until bound anew. attr comes from a query; its type,
 // fmt, pass_through and h_stride may have been edited to say what the program
-// puts in or wants out. At least size_with_stride bytes of that type.
+// puts in or wants out. At least size_with_stride bytes of that type. An input
+// that is NC1HWC2 has its blocks with pass_through = 1; without, its bytes are
+// NHWC. What else there is is refused, with the number that cannot be.
 int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem,
                     rknn_tensor_attr* attr);
 

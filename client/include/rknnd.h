@@ -18,6 +18,14 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+// Flags of rknn_create_mem2 beyond the vendor's, which uses bits below 32 only
+// and ignores these. Wishes, as RKNN_FLAG_MEMORY_NON_CACHEABLE is: where no
+// heap of the machine has such memory, other memory is given, and a line of the
+// log says which (`rknnctl buffers` does too). The daemon's configuration can
+// ask for the same for all memory: `dma32`, `contiguous` under [memory].
+#define RKNND_MEMORY_DMA32 (UINT64_C(1) << 56)       // below 4 GiB, for RGA2
+#define RKNND_MEMORY_CONTIGUOUS (UINT64_C(1) << 57)  // in one piece
+
 // The version of this header: major * 10000 + minor * 100 + patch.
 #define RKNND_VERSION 100
 
@@ -119,6 +127,106 @@ int rknnd_query_layers(rknn_context context, const rknnd_layer** layers,
 // <ID>_<OpType>_<tensor>.npy: ID as in the per-layer table, from 1. 8-bit and
 // half-precision tensors become float32, axes are the model's own.
 int rknnd_dump(rknn_context context, const char* directory);
+
+// A model and the flags of a context, as text that can be printed, stored for a
+// while or sent: "rknnd1-...", NUL-terminated. It holds no secret and no bytes
+// of the model.
+typedef struct rknnd_token {
+  char text[256];
+} rknnd_token;
+
+// The token of a context's model.
+int rknnd_model_token(rknn_context context, rknnd_token* token);
+
+// Makes a context of the token's model, with the same flags, in any process of
+// the same board: as rknn_dup_context does in one process, without the file,
+// and no byte of the model is sent. It begins with nothing bound and no shape
+// chosen; with RKNN_FLAG_MEM_ALLOC_OUTSIDE or _INTERNAL_ALLOC_OUTSIDE it needs
+// rknn_set_internal_mem of its own.
+//
+// A token is good as long as the daemon has the model: while a context of it
+// exists, for the grace period after the last one, and as long as the model is
+// in the daemon's cache folder. After that MODEL_INVALID; for a text that is no
+// token PARAM_INVALID.
+int rknnd_init_from_token(rknn_context* context, const rknnd_token* token);
+
+// Frames as cameras, decoders and scalers leave them: planes, strides, a part
+// of interest. One stands in for the tensor of an image input (4-D, 3 channels,
+// one picture at a time); the NPU's side converts and scales it in each run,
+// which rknnd_query_copies counts as a conversion (bytes of the picture that
+// comes out) and the per-layer times as the input's InputOperator. What comes
+// out is taken as a UINT8 picture with channels last is.
+//
+// What is computed: each pixel becomes RGB by itself (BT.601, limited range;
+// the colour sample of a 2x2 square serves its four pixels), then the picture
+// is scaled bilinearly with pixel centres at halves: input pixel i is taken
+// from (i + 1/2) / scale - 1/2 of the crop, and beyond its border from its
+// outermost pixels.
+typedef enum rknnd_pixel_format {
+  RKNND_PIXEL_NV12 = 1,    // plane 0: Y; 1: Cb and Cr by turns, half as many
+                           // columns and rows
+  RKNND_PIXEL_NV21 = 2,    // the same with Cr first
+  RKNND_PIXEL_RGB888 = 3,  // one plane, red in the first byte
+  RKNND_PIXEL_BGR888 = 4,  // one plane, blue in the first byte
+} rknnd_pixel_format;
+
+typedef enum rknnd_fit {
+  RKNND_FIT_STRETCH = 0,    // to the whole input
+  RKNND_FIT_LETTERBOX = 1,  // proportions kept, centred, the rest padded
+} rknnd_fit;
+
+#define RKNND_MAX_PLANES 4
+typedef struct rknnd_plane {
+  rknn_tensor_mem* memory;  // several planes may be in one
+  uint64_t offset;          // of the plane, from the memory's own
+  uint32_t stride;          // bytes from row to row; 0: of a row's pixels
+  uint32_t reserved;        // 0
+} rknnd_plane;
+
+// Zero it, then set what is needed. NV12 and NV21: width, height and crop are
+// even. No side is above 16384.
+typedef struct rknnd_frame {
+  uint32_t format;  // rknnd_pixel_format
+  uint32_t width;   // of the whole frame, in pixels
+  uint32_t height;
+  rknnd_plane planes[RKNND_MAX_PLANES];  // as many as the format has
+  uint32_t crop_x;  // the part that is taken; all four 0: the whole frame
+  uint32_t crop_y;
+  uint32_t crop_width;
+  uint32_t crop_height;
+  uint32_t fit;          // rknnd_fit
+  uint8_t pad[3];        // of a letterbox, in the input's order of channels
+  uint8_t bgr_input;     // the model wants blue, green, red
+  uint32_t reserved[8];  // 0
+} rknnd_frame;
+
+// Puts a frame in place of what is bound to input `index`, from the next run on
+// and until something else is (rknn_set_io_mem, rknn_inputs_set, another
+// frame). The bytes are read in each run; the memory may be read-only, and the
+// context keeps it. A call that fails leaves what was bound.
+int rknnd_set_input_frame(rknn_context context, uint32_t index,
+                          const rknnd_frame* frame);
+
+// Where a frame comes to lie in an input, to map what the model finds back:
+//   frame_x = (input_x - offset_x) / scale_x     (pixels, fractions included)
+typedef struct rknnd_placement {
+  uint32_t x;  // the picture's rectangle in the input
+  uint32_t y;
+  uint32_t width;
+  uint32_t height;
+  float scale_x;  // input pixels for a pixel of the frame
+  float scale_y;
+  float offset_x;  // input_x = frame_x * scale_x + offset_x; crop included
+  float offset_y;
+  uint32_t reserved[8];  // 0
+} rknnd_placement;
+
+// Fills `placement`, of `size` bytes, as rknnd_query_copies does. Needs no more
+// of `frame` than width, height, crop and fit; of a dynamic model it is that of
+// the chosen shape.
+int rknnd_place_frame(rknn_context context, uint32_t index,
+                      const rknnd_frame* frame, rknnd_placement* placement,
+                      uint32_t size);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

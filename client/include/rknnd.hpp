@@ -113,7 +113,8 @@ class Tensor {
     other.attr_.fmt = format;
     return other;
   }
-  // Taken as it is, bit by bit: for native_input().
+  // Taken as it is, bit by bit: for native_input(), whose blocks of channels,
+  // where it has them, are the program's to make only then.
   Tensor PassedThrough() const {
     Tensor other = *this;
     other.attr_.pass_through = 1;
@@ -230,6 +231,21 @@ class Context {
     context.Describe();
     return context;
   }
+  // The same in another process: a text that is handed to it, and its context.
+  std::string Token() const {
+    rknnd_token token = {};
+    detail::Check(rknnd_model_token(handle_, &token));
+    return token.text;
+  }
+  static Context FromToken(const std::string& text) {
+    rknnd_token token = {};
+    // What is too long is none; cut off, it is found to be none.
+    text.copy(token.text, sizeof token.text - 1);
+    Context context;
+    detail::Check(rknnd_init_from_token(&context.handle_, &token));
+    context.Describe();
+    return context;
+  }
   Context(Context&& other) noexcept { Swap(other); }
   // What this object had goes at once.
   Context& operator=(Context&& other) noexcept {
@@ -282,6 +298,18 @@ class Context {
   }
   void BindOutput(uint32_t index, const Memory& memory) {
     Bind(At(outputs_, index), memory);
+  }
+
+  // A camera's frame in place of an input's tensor, likewise.
+  void BindFrame(uint32_t index, const rknnd_frame& frame) {
+    detail::Check(rknnd_set_input_frame(handle_, index, &frame));
+  }
+  // Where that frame comes to lie in the input, to map boxes back.
+  rknnd_placement Place(uint32_t index, const rknnd_frame& frame) const {
+    rknnd_placement placement = {};
+    detail::Check(rknnd_place_frame(handle_, index, &frame, &placement,
+                                    sizeof placement));
+    return placement;
   }
 
   // Runs the model once on what is bound, and waits for it. 0: as long as the

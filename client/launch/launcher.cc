@@ -50,13 +50,16 @@ base::TemporaryFolder MakeTemporaryFolder() {
   return *std::move(folder);
 }
 
-PrivateDaemon::PrivateDaemon(const Launcher& launcher, int cpu)
+PrivateDaemon::PrivateDaemon(const Launcher& launcher, int cpu,
+                             const std::vector<std::string>& more)
     : folder_(MakeTemporaryFolder()) {
   const std::string socket = folder_.path() + "/session.sock";
   target_ = "unix:" + socket;
-  process_ = launcher.Start({"rknnd", "--socket", socket, "--device", "soft",
-                             "--cache-dir", "", "--log-level", "1"},
-                            {}, cpu);
+  std::vector<std::string> arguments = {
+      "rknnd",       "--socket", socket,        "--device", "soft",
+      "--cache-dir", "",         "--log-level", "1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  process_ = launcher.Start(std::move(arguments), {}, cpu);
   if (!base::WaitForServer(socket, process_, kDaemonPatience)) {
     launcher.ThrowIfInterrupted();
     throw std::runtime_error("the daemon did not start");

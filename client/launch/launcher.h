@@ -62,7 +62,8 @@ base::TemporaryFolder MakeTemporaryFolder();
 // object is there. Thread: one. Throws as Launcher does.
 class PrivateDaemon {
  public:
-  explicit PrivateDaemon(const Launcher& launcher, int cpu = -1);
+  explicit PrivateDaemon(const Launcher& launcher, int cpu = -1,
+                         const std::vector<std::string>& more = {});
 
   // For RKNND_TARGET.
   [[nodiscard]] const std::string& target() const { return target_; }

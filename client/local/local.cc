@@ -127,6 +127,10 @@ void LocalDaemon::Run(bool vendor_sharing) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): likewise
   const char* pace = std::getenv("RKNND_PACE");
   options.pace = pace != nullptr && std::string_view(pace) == "on";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): likewise
+  const char* cache = std::getenv("RKNND_CACHE");
+  options.incoherent =
+      cache != nullptr && std::string_view(cache) == "incoherent";
   options.vendor_sharing = vendor_sharing;
   options.log = &log;
   auto created = Runtime::Create(options);

@@ -14,7 +14,8 @@ extern "C" {
 // Connects to the daemon inside this process and starts it at the first call.
 // It stops when its last connection is closed, and at the end of the process.
 // The software NPU looks like the SoC named by RKNND_SOC (rk3588), and with
-// RKNND_PACE=on takes as long.
+// RKNND_PACE=on takes as long; with RKNND_CACHE=incoherent a forgotten
+// rknn_mem_sync gives wrong data, as it would there.
 //
 // `sharing` is "full", or "vendor" to measure what a device without this
 // daemon would need; a running daemon keeps the kind it was started with.

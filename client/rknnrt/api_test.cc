@@ -136,6 +136,10 @@ TEST_F(ApiTest, DeadAndInventedHandlesAreRefusedEverywhere) {
     EXPECT_EQ(rknn_set_core_mask(handle, RKNN_NPU_CORE_0),
               RKNN_ERR_CTX_INVALID);
     EXPECT_EQ(rknn_set_io_mem(handle, &mem, &attr), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_internal_mem(handle, &mem), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_weight_mem(handle, &mem), RKNN_ERR_CTX_INVALID);
+    rknnd_token token;
+    EXPECT_EQ(rknnd_model_token(handle, &token), RKNN_ERR_CTX_INVALID);
     EXPECT_EQ(rknn_dup_context(&in, &out), RKNN_ERR_CTX_INVALID);
     EXPECT_EQ(rknn_create_mem(handle, 64), nullptr);
     EXPECT_EQ(rknn_destroy(handle), RKNN_ERR_CTX_INVALID);
@@ -390,6 +394,73 @@ TEST_F(ApiTest, MemoryNeedsNoContextWhenItsFlagSaysSo) {
   EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_SUCC);
 }
 
+TEST_F(ApiTest, MemoryIsSynchronisedInThreeDirectionsWithOrWithoutContext) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr);
+  for (const rknn_context context : {context_, rknn_context{0}}) {
+    for (const auto mode :
+         {RKNN_MEMORY_SYNC_TO_DEVICE, RKNN_MEMORY_SYNC_FROM_DEVICE,
+          RKNN_MEMORY_SYNC_BIDIRECTIONAL}) {
+      EXPECT_EQ(rknn_mem_sync(context, mem, mode), RKNN_SUCC);
+    }
+  }
+  EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+}
+
+// With any number, as C programs can; here it is undefined, and the sanitizer
+// says so.
+[[gnu::no_sanitize_undefined]] int SyncInMode(rknn_context context,
+                                              rknn_tensor_mem* mem, int mode) {
+  rknn_mem_sync_mode raw = RKNN_MEMORY_SYNC_TO_DEVICE;
+  static_assert(sizeof raw == sizeof mode);
+  std::memcpy(&raw, &mode, sizeof raw);
+  return rknn_mem_sync(context, mem, raw);
+}
+
+TEST_F(ApiTest, WrongSyncsAreRefusedWithTheReason) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr);
+  for (const int mode : {0, 4, 7, -1}) {
+    EXPECT_EQ(SyncInMode(context_, mem, mode), RKNN_ERR_PARAM_INVALID);
+    EXPECT_NE(std::string(rknnd_last_error()).find("mode"), std::string::npos);
+  }
+  EXPECT_EQ(rknn_mem_sync(context_, nullptr, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  // Of nobody's making, though it looks like one.
+  rknn_tensor_mem foreign = *mem;
+  EXPECT_EQ(rknn_mem_sync(0, &foreign, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  const rknn_context dead = Init();
+  ASSERT_EQ(rknn_destroy(dead), RKNN_SUCC);
+  EXPECT_EQ(rknn_mem_sync(dead, mem, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_CTX_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+  EXPECT_EQ(rknn_mem_sync(0, mem, RKNN_MEMORY_SYNC_FROM_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_NE(std::string(rknnd_last_error()).find("destroyed"),
+            std::string::npos)
+      << rknnd_last_error();
+}
+
+TEST_F(ApiTest, FlagsThatAreNoMemorysAreRefusedByNumber) {
+  for (const int bit : {3, 16, 32, 58, 63}) {
+    EXPECT_EQ(rknn_create_mem2(context_, 64, uint64_t{1} << bit), nullptr);
+    EXPECT_NE(std::string(rknnd_last_error())
+                  .find("bit " + std::to_string(bit) + ","),
+              std::string::npos)
+        << rknnd_last_error();
+  }
+  for (const uint64_t flags : {uint64_t{RKNN_FLAG_MEMORY_CACHEABLE},
+                               uint64_t{RKNN_FLAG_MEMORY_NON_CACHEABLE},
+                               uint64_t{RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM},
+                               uint64_t{RKNN_MEM_FLAG_ALLOC_NO_CONTEXT},
+                               RKNND_MEMORY_DMA32, RKNND_MEMORY_CONTIGUOUS}) {
+    rknn_tensor_mem* const mem = rknn_create_mem2(context_, 64, flags);
+    ASSERT_NE(mem, nullptr) << flags << ": " << rknnd_last_error();
+    EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+  }
+}
+
 TEST_F(ApiTest, ImpossibleMemoriesAreRefused) {
   EXPECT_EQ(rknn_create_mem(context_, 0), nullptr);
   EXPECT_EQ(rknn_create_mem2(context_, uint64_t{1} << 32, 0), nullptr);
@@ -398,6 +469,11 @@ TEST_F(ApiTest, ImpossibleMemoriesAreRefused) {
   EXPECT_EQ(rknn_create_mem_from_fd(context_, 0, nullptr, 64, -4), nullptr);
   EXPECT_EQ(rknn_create_mem_from_phys(context_, 4096, nullptr, 64), nullptr);
   EXPECT_EQ(rknn_create_mem_from_mb_blk(context_, nullptr, 0), nullptr);
+  int block = 0;
+  EXPECT_EQ(rknn_create_mem_from_mb_blk(context_, &block, 0), nullptr);
+  EXPECT_THAT(rknnd_last_error(),
+              HasSubstr("this process has no media process platform"));
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("rknn_create_mem_from_fd"));
 }
 
 TEST_F(ApiTest, ZeroCopyRunReadsAndWritesTheProgramsMemory) {
@@ -467,6 +543,67 @@ TEST_F(ApiTest, SetIoMemRefusesWhatIsNotAlive) {
   EXPECT_EQ(rknn_set_io_mem(context_, nullptr, &attr), RKNN_ERR_PARAM_INVALID);
 }
 
+TEST_F(ApiTest, InternalAndWeightMemoryAreRangesOfTheProgramsMemory) {
+  rknn_tensor_mem* whole = rknn_create_mem(context_, 8192);
+  ASSERT_NE(whole, nullptr);
+  rknn_tensor_mem* part = rknn_create_mem_from_fd(context_, whole->fd,
+                                                  whole->virt_addr, 1000, 4096);
+  ASSERT_NE(part, nullptr);
+  ASSERT_EQ(rknn_set_internal_mem(context_, part), RKNN_SUCC);
+  ASSERT_EQ(rknn_set_weight_mem(context_, whole), RKNN_SUCC);
+  const auto seen = Daemon().seen();
+  const auto& internal = seen.internal.at(static_cast<uint32_t>(context_));
+  EXPECT_EQ(internal.offset, 4096U);
+  EXPECT_EQ(internal.size, 1000U);
+  EXPECT_EQ(seen.last_weights.offset, 0U);
+  EXPECT_EQ(seen.last_weights.size, 8192U);
+  rknn_tensor_mem told;
+  ASSERT_EQ(
+      rknn_query(context_, RKNN_QUERY_DEVICE_MEM_INFO, &told, sizeof told),
+      RKNN_SUCC);
+  EXPECT_EQ(told.fd, whole->fd);
+  rknn_tensor_mem fake = {};
+  EXPECT_EQ(rknn_set_internal_mem(context_, &fake), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_internal_mem(context_, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_weight_mem(context_, &fake), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_weight_mem(context_, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, part), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(context_, whole), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, WeightMemoryThatWasDestroyedIsToldOfNoMore) {
+  rknn_tensor_mem* weights = rknn_create_mem(context_, 8192);
+  ASSERT_NE(weights, nullptr);
+  ASSERT_EQ(rknn_set_weight_mem(context_, weights), RKNN_SUCC);
+  ASSERT_EQ(rknn_destroy_mem(context_, weights), RKNN_SUCC);
+  rknn_tensor_mem told;
+  ASSERT_EQ(
+      rknn_query(context_, RKNN_QUERY_DEVICE_MEM_INFO, &told, sizeof told),
+      RKNN_SUCC);
+  EXPECT_EQ(told.fd, -1);
+  EXPECT_EQ(told.virt_addr, nullptr);
+}
+
+TEST_F(ApiTest, TokenMakesAContextWithTheSameModelAndFlags) {
+  const rknn_context original =
+      Init(RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE | RKNN_FLAG_PRIOR_LOW);
+  rknnd_token token;
+  ASSERT_EQ(rknnd_model_token(original, &token), RKNN_SUCC);
+  const uint64_t uploads = Daemon().seen().uploads;
+  rknn_context made = 0;
+  ASSERT_EQ(rknnd_init_from_token(&made, &token), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().last_flags,
+            RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE | RKNN_FLAG_PRIOR_LOW);
+  EXPECT_EQ(Daemon().seen().uploads, uploads);
+  EXPECT_EQ(rknn_destroy(made), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy(original), RKNN_SUCC);
+  EXPECT_EQ(rknnd_init_from_token(nullptr, &token), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_init_from_token(&made, nullptr), RKNN_ERR_PARAM_INVALID);
+  // All of it used, and no end.
+  std::memset(token.text, 'a', sizeof token.text);
+  EXPECT_EQ(rknnd_init_from_token(&made, &token), RKNN_ERR_PARAM_INVALID);
+}
+
 TEST_F(ApiTest, CoreMasksOfTheHeaderAreTakenAndOthersNot) {
   EXPECT_EQ(rknn_set_core_mask(context_, RKNN_NPU_CORE_1), RKNN_SUCC);
   EXPECT_EQ(Daemon().seen().core_masks.at(static_cast<uint32_t>(context_)),
@@ -501,7 +638,6 @@ TEST_F(ApiTest, WhatIsNotSupportedSaysSo) {
       rknn_B_normal_layout_to_native_layout(nullptr, nullptr, 32, 32, &info),
       0);
   EXPECT_LT(rknn_register_custom_ops(context_, nullptr, 0), 0);
-  EXPECT_LT(rknn_set_internal_mem(context_, nullptr), 0);
   rknn_custom_op_attr attr;
   attr.n_elems = 3;
   rknn_custom_op_get_op_attr(nullptr, "axis", &attr);

@@ -4,7 +4,10 @@
 
 #include <linux/dma-buf.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -85,10 +88,37 @@ Expected<std::unique_ptr<Buffer>> Buffer::Import(std::shared_ptr<Target> target,
   if (map) {
     Expected<base::Mapping> mapping = base::Mapping::OfFd(
         fd, 0, static_cast<size_t>(*end), base::Mapping::Access::kReadWrite);
+    // A camera's driver exports for reading unless it is asked for more.
+    if (!mapping.ok() && mapping.error().code == Code::kPermissionDenied) {
+      mapping = base::Mapping::OfFd(fd, 0, static_cast<size_t>(*end),
+                                    base::Mapping::Access::kRead);
+    }
     if (!mapping.ok()) return std::move(mapping).error();
     buffer->mapping_ = *std::move(mapping);
   }
   return buffer;
+}
+
+Expected<std::unique_ptr<Buffer>> Buffer::ImportPhysical(
+    std::shared_ptr<Target> target, uint64_t address, uint64_t size) {
+  Expected<BufferHandle> made = target->ImportPhysical(address, size);
+  if (!made.ok()) return std::move(made).error();
+  std::unique_ptr<Buffer> buffer(new Buffer);
+  buffer->target_ = std::move(target);
+  buffer->number_ = made->number;
+  buffer->size_ = size;
+  return buffer;
+}
+
+Expected<uint64_t> SizeOfMemory(int fd) {
+  struct stat file = {};
+  if (fstat(fd, &file) != 0) {
+    return base::ErrnoError(errno, "look at fd " + std::to_string(fd));
+  }
+  if (file.st_size > 0) return static_cast<uint64_t>(file.st_size);
+  // Some kernels tell a dma-buf's size by this alone.
+  const off_t end = IsDmaBuf(fd) ? lseek(fd, 0, SEEK_END) : 0;
+  return static_cast<uint64_t>(std::max<off_t>(end, 0));
 }
 
 Buffer::~Buffer() {
@@ -111,11 +141,17 @@ Expected<void> Buffer::Synchronize(CpuAccess access) const {
 }
 
 void Buffer::BeginCpuAccess(CpuAccess access) const {
+  if (access != CpuAccess::kWrite) {
+    (void)target_->SyncBuffer(number_, false, true);
+  }
   if (dma_buf_) Sync(fd_, DMA_BUF_SYNC_START | SyncFlags(access));
 }
 
 void Buffer::EndCpuAccess(CpuAccess access) const {
   if (dma_buf_) Sync(fd_, DMA_BUF_SYNC_END | SyncFlags(access));
+  if (access != CpuAccess::kRead) {
+    (void)target_->SyncBuffer(number_, true, false);
+  }
 }
 
 }  // namespace rknnd::client

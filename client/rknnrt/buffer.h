@@ -29,6 +29,9 @@ class Buffer {
   static base::Expected<std::unique_ptr<Buffer>> Import(
       std::shared_ptr<Target> target, int fd, uint64_t offset, uint64_t size,
       bool map);
+  // Memory by its address on the SoC's bus: it has no fd and is not mapped.
+  static base::Expected<std::unique_ptr<Buffer>> ImportPhysical(
+      std::shared_ptr<Target> target, uint64_t address, uint64_t size);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -59,6 +62,9 @@ class Buffer {
   bool dma_buf_ = false;
   base::Mapping mapping_;
 };
+
+// The bytes that the kernel says an fd has; 0 where it is no memory.
+base::Expected<uint64_t> SizeOfMemory(int fd);
 
 }  // namespace rknnd::client
 

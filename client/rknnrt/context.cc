@@ -38,6 +38,7 @@ int Likeness(const TensorAttr& tensor, const rknn_tensor_attr& attr) {
 struct Candidate {
   int likeness = -1;
   TensorMatch match;
+  bool index_fits = false;  // that of some tensor of the name
 };
 
 void Consider(const std::vector<TensorAttr>& tensors, Direction direction,
@@ -47,7 +48,10 @@ void Consider(const std::vector<TensorAttr>& tensors, Direction direction,
     if (name != tensors[i].name) continue;
     const int likeness =
         2 * Likeness(tensors[i], attr) + (attr.index == i ? 1 : 0);
-    if (likeness > best->likeness) *best = {likeness, {direction, i}};
+    best->index_fits = best->index_fits || attr.index == i;
+    if (likeness <= best->likeness) continue;
+    best->likeness = likeness;
+    best->match = {direction, i};
   }
 }
 
@@ -87,6 +91,16 @@ Expected<TensorMatch> MatchTensor(const ModelDescription& model,
   Consider(model.outputs, Direction::kOutput, attr, &best);
   Consider(model.native_outputs, Direction::kOutput, attr, &best);
   Consider(model.native_nhwc_outputs, Direction::kOutput, attr, &best);
+  if (best.likeness >= 0 && !best.index_fits) {
+    return Error{
+        Code::kInvalidArgument,
+        "index " + std::to_string(attr.index) + " does not go with '" +
+            std::string(attr.name, strnlen(attr.name, sizeof attr.name)) +
+            "', which is " +
+            (best.match.direction == Direction::kInput ? "input " : "output ") +
+            std::to_string(best.match.index) +
+            ": pass an attribute that rknn_query has filled"};
+  }
   if (best.likeness >= 0) return best.match;
   std::string names;
   for (const auto* tensors : {&model.inputs, &model.outputs}) {
@@ -153,6 +167,7 @@ Outcome Context::BindPort(Direction direction, uint32_t index, Source source,
   }
   port.source = source;
   port.binding = binding;
+  port.frame.reset();
   port.stale = false;
   port.converted = ConvertedBytes(direction, index, binding);
   return {};
@@ -172,12 +187,53 @@ Outcome Context::CheckLimit(rknnd_v1_DeviceLimit limit, const char* has) const {
               Subject::kContext);
 }
 
+ModelOrigin Context::origin() const {
+  const base::MutexLock lock(mutex_);
+  return origin_;
+}
+
+void Context::set_origin(const ModelOrigin& origin) {
+  const base::MutexLock lock(mutex_);
+  origin_ = origin;
+}
+
+std::optional<rknn_tensor_mem> Context::ModelMemory() const {
+  const base::MutexLock lock(mutex_);
+  if (const auto weights = weight_memory_.lock()) return weights->api;
+  return origin_.memory;
+}
+
+Expected<MemoryRange> Context::RangeOf(const Buffer& memory) const {
+  if (memory.target() == target_.get()) {
+    return MemoryRange{memory.number(), memory.offset(), memory.size()};
+  }
+  return Error{Code::kInvalidArgument,
+               "this memory was made for another connection to the NPU"};
+}
+
+Outcome Context::SetInternalMemory(const Buffer& memory) {
+  const Expected<MemoryRange> range = RangeOf(memory);
+  if (!range.ok()) return Failure{range.error(), Subject::kNone};
+  Expected<void> set = target_->SetInternalMemory(number_, *range);
+  if (!set.ok()) return Failure{std::move(set).error(), Subject::kContext};
+  return {};
+}
+
+Outcome Context::SetWeightMemory(
+    const std::shared_ptr<const TensorMemory>& memory) {
+  const Expected<MemoryRange> range = RangeOf(*memory->buffer);
+  if (!range.ok()) return Failure{range.error(), Subject::kNone};
+  Expected<void> set = target_->SetWeightMemory(number_, *range);
+  if (!set.ok()) return Failure{std::move(set).error(), Subject::kContext};
+  const base::MutexLock lock(mutex_);
+  weight_memory_ = memory;
+  return {};
+}
+
 Outcome Context::BindMemory(const Buffer& memory,
                             const rknn_tensor_attr& attr) {
-  if (memory.target() != target_.get()) {
-    return Fail(Code::kInvalidArgument,
-                "this memory was made for another connection to the NPU",
-                Subject::kNone);
+  if (const Expected<MemoryRange> range = RangeOf(memory); !range.ok()) {
+    return Failure{range.error(), Subject::kNone};
   }
   const base::MutexLock lock(mutex_);
   Expected<TensorMatch> match = MatchTensor(*shape_, attr);
@@ -186,7 +242,7 @@ Outcome Context::BindMemory(const Buffer& memory,
       attr.type == RKNN_TENSOR_FLOAT32) {
     if (Outcome lacks =
             CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_FLOAT32_OUTPUTS,
-                       "has no float32 outputs: set the attribute's type to "
+                       "has no float32 outputs (type 0): set type to "
                        "RKNN_TENSOR_INT8 or RKNN_TENSOR_FLOAT16")) {
       return lacks;
     }
@@ -201,6 +257,7 @@ Outcome Context::BindMemory(const Buffer& memory,
   binding.w_stride = attr.w_stride;
   binding.h_stride = attr.h_stride;
   if (!model_->shapes.empty() && match->direction == Direction::kInput &&
+      !binding.pass_through &&
       (attr.w_stride == shape_->inputs[match->index].w_stride ||
        attr.w_stride == model_->inputs[match->index].w_stride)) {
     // What a query said, now or of the largest shape: no padding is meant, and

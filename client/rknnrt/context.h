@@ -14,6 +14,7 @@
 #ifndef CLIENT_RKNNRT_CONTEXT_H_
 #define CLIENT_RKNNRT_CONTEXT_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,7 @@
 #include "client/include/rknn_api.h"
 #include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
+#include "client/rknnrt/memory_registry.h"
 #include "client/rknnrt/status_map.h"
 #include "client/rknnrt/target.h"
 
@@ -38,6 +40,12 @@ struct CopyCounters {
   std::atomic<uint64_t> to_device_conversion{0};
   std::atomic<uint64_t> from_device_outputs_get{0};
   std::atomic<uint64_t> from_device_conversion{0};
+};
+
+// Where a context's model came from.
+struct ModelOrigin {
+  ModelId id{};
+  std::optional<rknn_tensor_mem> memory;  // the program's, that holds its bytes
 };
 
 // The last run that succeeded.
@@ -83,6 +91,11 @@ class Context {
                                    const char* has) const;
   [[nodiscard]] const CopyCounters& copies() const { return copies_; }
   [[nodiscard]] LastRun last_run() const;
+  [[nodiscard]] ModelOrigin origin() const;
+  void set_origin(const ModelOrigin& origin);
+  // Memory the program brought for the model: what it gave for the weights, or
+  // else what holds the model's bytes.
+  [[nodiscard]] std::optional<rknn_tensor_mem> ModelMemory() const;
 
   // Takes the context away from the target and frees results that were not
   // released. Called once, when no handle leads here any more; a run of another
@@ -93,6 +106,14 @@ class Context {
   Outcome SetShapes(std::span<const rknn_tensor_attr> attrs);
   Outcome SetInputs(std::span<const rknn_input> inputs);
   Outcome BindMemory(const Buffer& memory, const rknn_tensor_attr& attr);
+  Outcome SetInternalMemory(const Buffer& memory);
+  Outcome SetWeightMemory(const std::shared_ptr<const TensorMemory>& memory);
+  // Of a frame's planes; null: none.
+  using PlaneMemory = std::array<const Buffer*, RKNND_MAX_PLANES>;
+  Outcome BindFrame(uint32_t index, const rknnd_frame& frame,
+                    const PlaneMemory& memory);
+  Outcome PlaceFrame(uint32_t index, const rknnd_frame& frame,
+                     rknnd_placement* placement) const;
   Outcome Run(rknn_run_extend* extend);
   Outcome GetOutputs(std::span<rknn_output> outputs,
                      rknn_output_extend* extend);
@@ -109,6 +130,7 @@ class Context {
   struct Port {
     Source source = Source::kNone;
     Binding binding;
+    std::optional<FrameBinding> frame;  // instead
     // Inputs: memory of our own. Outputs share outputs_.
     std::shared_ptr<Buffer> own;
     // Bytes that the device converts in each run.
@@ -119,6 +141,8 @@ class Context {
 
   struct InputPlan;
 
+  // The range that `memory` is, if this context's target has it.
+  base::Expected<MemoryRange> RangeOf(const Buffer& memory) const;
   static Outcome PlanInput(const ModelDescription& model,
                            const rknn_input& input, InputPlan* plan);
   Outcome ApplyInput(const InputPlan& plan) RKNND_REQUIRES(mutex_);
@@ -128,6 +152,9 @@ class Context {
   [[nodiscard]] uint64_t ConvertedBytes(Direction direction, uint32_t index,
                                         const Binding& binding) const
       RKNND_REQUIRES(mutex_);
+  [[nodiscard]] base::Expected<FrameBinding> PlanFrame(
+      uint32_t index, const rknnd_frame& frame,
+      const PlaneMemory& memory) const;
   Outcome BindPort(Direction direction, uint32_t index, Source source,
                    const Binding& binding) RKNND_REQUIRES(mutex_);
   Outcome GetOutput(uint32_t index, rknn_output* output) RKNND_REQUIRES(mutex_);
@@ -158,6 +185,9 @@ class Context {
   bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
   uint64_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
   LastRun last_run_ RKNND_GUARDED_BY(mutex_);
+  ModelOrigin origin_ RKNND_GUARDED_BY(mutex_);
+  // The program may destroy it at any time.
+  std::weak_ptr<const TensorMemory> weight_memory_ RKNND_GUARDED_BY(mutex_);
   // Results that rknn_outputs_get allocated and that wait for their release:
   // nothing else is ever freed on a program's word.
   std::vector<void*> results_ RKNND_GUARDED_BY(mutex_);

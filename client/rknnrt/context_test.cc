@@ -106,6 +106,15 @@ TEST(MatchTensorTest, SharedNameIsDecidedByTheShape) {
   EXPECT_EQ(output->index, 0U);
 }
 
+TEST(MatchTensorTest, IndexThatDoesNotGoWithTheNameIsRefused) {
+  const ModelDescription model = TwoByTwo();
+  const auto match = MatchTensor(model, Asked(model.outputs[1], 0));
+  ASSERT_FALSE(match.ok());
+  EXPECT_THAT(match.error().message,
+              HasSubstr("index 0 does not go with 'b', which is output 1"));
+  EXPECT_FALSE(MatchTensor(model, Asked(model.inputs[0], 7)).ok());
+}
+
 TEST(MatchTensorTest, UnknownNameIsAnErrorThatNamesTheOthers) {
   const ModelDescription model = TwoByTwo();
   rknn_tensor_attr attr = {};
@@ -142,7 +151,21 @@ class ShownCopies final : public Target {
                             const Binding&) override {
     return {};
   }
+  base::Expected<void> BindFrame(uint32_t, uint32_t,
+                                 const FrameBinding&) override {
+    return kNone;
+  }
+  base::Expected<void> SetInternalMemory(uint32_t,
+                                         const MemoryRange&) override {
+    return kNone;
+  }
+  base::Expected<void> SetWeightMemory(uint32_t, const MemoryRange&) override {
+    return kNone;
+  }
   base::Expected<BufferHandle> AllocateBuffer(uint64_t, uint32_t) override {
+    return kNone;
+  }
+  base::Expected<BufferHandle> ImportPhysical(uint64_t, uint64_t) override {
     return kNone;
   }
   base::Expected<BufferHandle> ImportBuffer(int, uint64_t) override {

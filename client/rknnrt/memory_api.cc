@@ -2,21 +2,25 @@
 // programs, on any of their threads, with pointers that may be stale.
 //
 // What a program sees of a memory: `size` as asked; `fd` a descriptor of its
-// own, never 0; `offset` 0 unless it gave one; `phys_addr` 0, because the
-// device's addresses are the daemon's business.
+// own, never 0; `offset` 0 unless it gave one; `phys_addr` 0 unless it gave
+// that, because the device's addresses are the daemon's business.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "client/include/rknn_api.h"
+#include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
 #include "client/rknnrt/call.h"
+#include "client/rknnrt/media_block.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
+#include "proto/wire/features.h"
 
 namespace rknnd::client {
 namespace {
@@ -50,8 +54,26 @@ rknn_tensor_mem* Register(std::unique_ptr<Buffer> buffer, void* address, int fd,
   return Runtime::Get().memories().Add(std::move(memory));
 }
 
+constexpr uint64_t kHeapFlags = RKNN_FLAG_MEMORY_CACHEABLE |
+                                RKNN_FLAG_MEMORY_NON_CACHEABLE |
+                                RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM;
+constexpr uint64_t kCreateFlags = kHeapFlags | RKNN_MEM_FLAG_ALLOC_NO_CONTEXT |
+                                  RKNND_MEMORY_DMA32 | RKNND_MEMORY_CONTIGUOUS;
+
 Outcome Create(uint64_t context, uint64_t size, uint64_t flags,
                rknn_tensor_mem** result) {
+  if ((flags & ~kCreateFlags) != 0) {
+    // The lowest; the next call would name the next.
+    const int bit = __builtin_ctzll(flags & ~kCreateFlags);
+    return Failure{
+        {Code::kInvalidArgument,
+         "alloc_flags " + std::to_string(flags) + " has bit " +
+             std::to_string(bit) +
+             ", which is no flag of a memory: use RKNN_FLAG_MEMORY_CACHEABLE, "
+             "_NON_CACHEABLE, _TRY_ALLOC_SRAM, RKNN_MEM_FLAG_ALLOC_NO_CONTEXT "
+             "or those of rknnd.h"},
+        Subject::kNone};
+  }
   if (size == 0 || size > std::numeric_limits<uint32_t>::max()) {
     return Failure{{Code::kInvalidArgument,
                     "a memory of " + std::to_string(size) +
@@ -63,11 +85,13 @@ Outcome Create(uint64_t context, uint64_t size, uint64_t flags,
   if (!target.ok()) {
     return Failure{std::move(target).error(), Subject::kContext};
   }
-  constexpr uint64_t kHeapFlags = RKNN_FLAG_MEMORY_CACHEABLE |
-                                  RKNN_FLAG_MEMORY_NON_CACHEABLE |
-                                  RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM;
-  Expected<std::unique_ptr<Buffer>> buffer = Buffer::Allocate(
-      *std::move(target), size, static_cast<uint32_t>(flags & kHeapFlags));
+  auto heap_flags = static_cast<uint32_t>(flags & kHeapFlags);
+  if ((flags & RKNND_MEMORY_DMA32) != 0) heap_flags |= wire::kBufferDma32;
+  if ((flags & RKNND_MEMORY_CONTIGUOUS) != 0) {
+    heap_flags |= wire::kBufferContiguous;
+  }
+  Expected<std::unique_ptr<Buffer>> buffer =
+      Buffer::Allocate(*std::move(target), size, heap_flags);
   if (!buffer.ok()) return Failure{std::move(buffer).error(), Subject::kNone};
   void* const address = (*buffer)->bytes().data();
   const int fd = (*buffer)->fd();
@@ -76,11 +100,33 @@ Outcome Create(uint64_t context, uint64_t size, uint64_t flags,
   return {};
 }
 
+// What the daemon would find too, in the program's own numbers.
+Outcome CheckRange(int32_t fd, int32_t offset, uint32_t size) {
+  const auto wrong = [](std::string message) {
+    return Failure{{Code::kInvalidArgument, std::move(message)},
+                   Subject::kNone};
+  };
+  if (fd < 0) {
+    return wrong("fd " + std::to_string(fd) +
+                 " is negative: give an open descriptor");
+  }
+  if (size == 0) return wrong("size is 0");
+  if (offset < 0) {
+    return wrong("offset " + std::to_string(offset) + " is negative");
+  }
+  const Expected<uint64_t> there = SizeOfMemory(fd);
+  if (!there.ok()) return Failure{there.error(), Subject::kNone};
+  const uint64_t end = static_cast<uint64_t>(offset) + size;
+  if (*there == 0 || end <= *there) return {};
+  return wrong("size " + std::to_string(size) + " from offset " +
+               std::to_string(offset) + " ends at " + std::to_string(end) +
+               ", past the end of fd " + std::to_string(fd) + ", which has " +
+               std::to_string(*there) + " bytes");
+}
+
 Outcome CreateFromFd(uint64_t context, int32_t fd, void* virt_addr,
                      uint32_t size, int32_t offset, rknn_tensor_mem** result) {
-  if (fd < 0) return WrongParameter("fd is negative: give an open descriptor");
-  if (size == 0) return WrongParameter("size is 0");
-  if (offset < 0) return WrongParameter("offset is negative");
+  if (Outcome wrong = CheckRange(fd, offset, size)) return wrong;
   Expected<std::shared_ptr<Target>> target = TargetFor(context, false);
   if (!target.ok()) {
     return Failure{std::move(target).error(), Subject::kContext};
@@ -93,6 +139,44 @@ Outcome CreateFromFd(uint64_t context, int32_t fd, void* virt_addr,
   *result = Register(*std::move(buffer), virt_addr, fd,
                      RKNN_TENSOR_MEMORY_FLAGS_FROM_FD);
   return {};
+}
+
+Outcome CreateFromPhysical(uint64_t context, uint64_t address, void* virt_addr,
+                           uint32_t size, rknn_tensor_mem** result) {
+  if (size == 0) return WrongParameter("size is 0");
+  Expected<std::shared_ptr<Target>> target = TargetFor(context, false);
+  if (!target.ok()) {
+    return Failure{std::move(target).error(), Subject::kContext};
+  }
+  Expected<std::unique_ptr<Buffer>> buffer =
+      Buffer::ImportPhysical(*std::move(target), address, size);
+  if (!buffer.ok()) return Failure{std::move(buffer).error(), Subject::kNone};
+  *result = Register(*std::move(buffer), virt_addr, -1,
+                     RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS);
+  (*result)->phys_addr = address;
+  return {};
+}
+
+// The block's memory from `offset` to its end.
+Outcome CreateFromBlock(uint64_t context, void* block, int32_t offset,
+                        rknn_tensor_mem** result) {
+  const Expected<int> fd = FdOfMediaBlock(block);
+  if (!fd.ok()) return Failure{fd.error(), Subject::kNone};
+  const Expected<uint64_t> there = SizeOfMemory(*fd);
+  if (!there.ok()) return Failure{there.error(), Subject::kNone};
+  const auto from = static_cast<int64_t>(offset);
+  if (from < 0 || static_cast<uint64_t>(from) >= *there) {
+    return Failure{
+        {Code::kInvalidArgument, "offset " + std::to_string(offset) +
+                                     " is not inside the block, which has " +
+                                     std::to_string(*there) + " bytes"},
+        Subject::kNone};
+  }
+  const uint64_t size =
+      std::min<uint64_t>(*there - static_cast<uint64_t>(from),
+                         std::numeric_limits<uint32_t>::max());
+  return CreateFromFd(context, *fd, nullptr, static_cast<uint32_t>(size),
+                      offset, result);
 }
 
 // Runs body(&memory) and gives the memory, or null.
@@ -115,8 +199,9 @@ Expected<CpuAccess> AccessOf(uint32_t mode) {
       break;
   }
   return Error{Code::kInvalidArgument,
-               "mode is none of RKNN_MEMORY_SYNC_TO_DEVICE, _FROM_DEVICE and "
-               "_BIDIRECTIONAL"};
+               "mode " + std::to_string(mode) +
+                   " is none of RKNN_MEMORY_SYNC_TO_DEVICE, _FROM_DEVICE and "
+                   "_BIDIRECTIONAL"};
 }
 
 }  // namespace
@@ -161,28 +246,23 @@ RKNND_API rknn_tensor_mem* rknn_create_mem_from_fd(rknn_context ctx, int32_t fd,
                        });
 }
 
-RKNND_API rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context /*ctx*/,
-                                                     uint64_t /*phys_addr*/,
-                                                     void* /*virt_addr*/,
-                                                     uint32_t /*size*/) {
-  return CallForMemory(
-      "rknn_create_mem_from_phys", [](rknn_tensor_mem**) -> Outcome {
-        return Failure{{rknnd::base::Code::kUnimplemented,
-                        "not supported: a physical address cannot be checked; "
-                        "pass the memory's fd to rknn_create_mem_from_fd"},
-                       Subject::kNone};
-      });
+RKNND_API rknn_tensor_mem* rknn_create_mem_from_phys(rknn_context ctx,
+                                                     uint64_t phys_addr,
+                                                     void* virt_addr,
+                                                     uint32_t size) {
+  return CallForMemory("rknn_create_mem_from_phys",
+                       [&](rknn_tensor_mem** result) {
+                         return rknnd::client::CreateFromPhysical(
+                             ctx, phys_addr, virt_addr, size, result);
+                       });
 }
 
-RKNND_API rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context /*ctx*/,
-                                                       void* /*mb_blk*/,
-                                                       int32_t /*offset*/) {
+RKNND_API rknn_tensor_mem* rknn_create_mem_from_mb_blk(rknn_context ctx,
+                                                       void* mb_blk,
+                                                       int32_t offset) {
   return CallForMemory(
-      "rknn_create_mem_from_mb_blk", [](rknn_tensor_mem**) -> Outcome {
-        return Failure{{rknnd::base::Code::kUnimplemented,
-                        "not supported: pass the block's dma-buf fd to "
-                        "rknn_create_mem_from_fd"},
-                       Subject::kNone};
+      "rknn_create_mem_from_mb_blk", [&](rknn_tensor_mem** result) {
+        return rknnd::client::CreateFromBlock(ctx, mb_blk, offset, result);
       });
 }
 
@@ -224,14 +304,22 @@ RKNND_API int rknn_mem_sync(rknn_context context, rknn_tensor_mem* mem,
                 [&](Context&) -> Outcome { return sync(); });
 }
 
-RKNND_API int rknn_set_weight_mem(rknn_context /*ctx*/,
-                                  rknn_tensor_mem* /*mem*/) {
-  return Unsupported("rknn_set_weight_mem");
+RKNND_API int rknn_set_weight_mem(rknn_context ctx, rknn_tensor_mem* mem) {
+  return CallOn("rknn_set_weight_mem", ctx, [&](Context& context) -> Outcome {
+    if (mem == nullptr) return WrongParameter("mem is NULL");
+    auto memory = Runtime::Get().FindMemory(mem);
+    if (!memory.ok()) return Failure{std::move(memory).error(), Subject::kNone};
+    return context.SetWeightMemory(*memory);
+  });
 }
 
-RKNND_API int rknn_set_internal_mem(rknn_context /*ctx*/,
-                                    rknn_tensor_mem* /*mem*/) {
-  return Unsupported("rknn_set_internal_mem");
+RKNND_API int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem) {
+  return CallOn("rknn_set_internal_mem", ctx, [&](Context& context) -> Outcome {
+    if (mem == nullptr) return WrongParameter("mem is NULL");
+    auto memory = Runtime::Get().FindMemory(mem);
+    if (!memory.ok()) return Failure{std::move(memory).error(), Subject::kNone};
+    return context.SetInternalMemory(*(*memory)->buffer);
+  });
 }
 
 }  // extern "C"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
+#include "base/posix/model_options.h"
 #include "base/posix/overflow.h"
 #include "proto/wire/codec.h"
 
@@ -184,7 +185,7 @@ Expected<std::shared_ptr<ModelSource>> ModelSource::OfFile(
                  "model '" + path + "' of " + std::to_string(part.size) +
                      " bytes is larger than the 4 GiB a model can have"};
   }
-  base::Sha256 hash;
+  base::Sha256& hash = source->hash_;
   Expected<void> read =
       ReadThrough(file->fd, path, part.offset, part.size,
                   [&hash](std::span<const std::byte> bytes) -> Expected<void> {
@@ -193,7 +194,7 @@ Expected<std::shared_ptr<ModelSource>> ModelSource::OfFile(
                   });
   if (!read.ok()) return std::move(read).error();
   HashOptions(hash, source->options_);
-  source->id_ = hash.Finish();
+  source->id_ = base::Sha256(hash).Finish();
   return source;
 }
 
@@ -206,7 +207,23 @@ Expected<std::shared_ptr<ModelSource>> ModelSource::OfBytes(
   if (bytes.empty()) return TooSmall(0);
   std::shared_ptr<ModelSource> source(new ModelSource);
   source->bytes_ = bytes;
-  source->id_ = base::Sha256Of(bytes);
+  source->hash_.Update(bytes);
+  source->id_ = base::Sha256(source->hash_).Finish();
+  return source;
+}
+
+void ModelSource::ShareWeightsOf(std::shared_ptr<ModelSource> owner) {
+  owner_ = std::move(owner);
+  const size_t hashed = options_.size();
+  options_ = base::WithWeightsOf(std::move(options_), owner_->id());
+  HashOptions(hash_, options_.substr(hashed));
+  id_ = base::Sha256(hash_).Finish();
+}
+
+std::shared_ptr<ModelSource> ModelSource::OfId(const ModelId& id) {
+  std::shared_ptr<ModelSource> source(new ModelSource);
+  source->id_ = id;
+  source->id_only_ = true;
   return source;
 }
 
@@ -241,6 +258,14 @@ Expected<UniqueFd> ModelSource::CopyFile() const {
 Expected<UniqueFd> ModelSource::ToMemfd() {
   if (kept_.valid()) return base::Duplicate(kept_.get());
   if (!path_.empty()) return CopyFile();
+  if (id_only_) {
+    return Error{Code::kNotFound,
+                 "the daemon does not have model " +
+                     base::ToHex(id_).substr(0, 12) +
+                     " of this token (any more): hand the token over while a "
+                     "context of the model exists, or use rknn_init with the "
+                     "model's file"};
+  }
   if (bytes_.empty()) {
     return Error{Code::kFailedPrecondition,
                  "the daemon lost model " + base::ToHex(id_).substr(0, 12) +

@@ -41,16 +41,29 @@ class ModelSource {
   static base::Expected<std::shared_ptr<ModelSource>> OfBytes(
       std::span<const std::byte> bytes, std::optional<ModelSlice> slice);
 
+  // A model of which nothing but the hash is known here: the daemon has it, or
+  // it cannot be had.
+  static std::shared_ptr<ModelSource> OfId(const ModelId& id);
+
   [[nodiscard]] const ModelId& id() const { return id_; }
   // The file's name without its folder; "" for bytes.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& options() const { return options_; }
+
+  // It takes what its file lacks from `owner`, which is part of its identity
+  // from now on. Once, and first of all.
+  void ShareWeightsOf(std::shared_ptr<ModelSource> owner);
+  // Null: it shares nobody's.
+  [[nodiscard]] const std::shared_ptr<ModelSource>& owner() const {
+    return owner_;
+  }
 
   // A memfd with the model's bytes, sealed against shrink, grow and write.
   // kFailedPrecondition when the file has changed or the bytes are gone.
   base::Expected<base::UniqueFd> ToMemfd();
   // From now on bytes that a program gave are held in memory of our own.
   base::Expected<void> KeepBytes();
+  [[nodiscard]] bool keeps_bytes() const { return kept_.valid(); }
   // The program's bytes are no longer there.
   void ForgetBytes() { bytes_ = {}; }
 
@@ -64,8 +77,11 @@ class ModelSource {
   std::optional<ModelSlice> slice_;  // of the file
   std::span<const std::byte> bytes_;
   std::string options_;
+  base::Sha256 hash_;  // of bytes and options so far
   ModelId id_{};
+  std::shared_ptr<ModelSource> owner_;
   base::UniqueFd kept_;  // sealed copy of bytes_
+  bool id_only_ = false;
 };
 
 }  // namespace rknnd::client

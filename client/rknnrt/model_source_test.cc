@@ -154,5 +154,44 @@ TEST_F(ModelSourceTest, KeptBytesOutliveTheProgramsOwn) {
   EXPECT_EQ(Contents(*(*source)->ToMemfd()), "network");
 }
 
+TEST_F(ModelSourceTest, WhoseWeightsItSharesIsPartOfItsIdentity) {
+  const std::string large = "large";
+  const auto owner = ModelSource::OfBytes(Bytes(large), std::nullopt);
+  const auto alone = ModelSource::OfBytes(Bytes(Network()), std::nullopt);
+  const auto one = ModelSource::OfBytes(Bytes(Network()), std::nullopt);
+  const std::string path = Write("f.onnx", Network());
+  const auto two = ModelSource::OfFile(path, std::nullopt);
+  ASSERT_TRUE(owner.ok() && alone.ok() && one.ok() && two.ok());
+
+  (*one)->ShareWeightsOf(*owner);
+  (*two)->ShareWeightsOf(*owner);
+
+  const std::string line = "weights_of: " + base::ToHex((*owner)->id()) + "\n";
+  EXPECT_EQ((*one)->options(), line);
+  EXPECT_NE((*one)->id(), (*alone)->id());
+  EXPECT_EQ((*one)->id(), base::Sha256Of(Bytes(Network() + line)));
+  EXPECT_EQ((*two)->id(), (*one)->id());
+  // The file is still itself.
+  const auto memfd = (*two)->ToMemfd();
+  ASSERT_TRUE(memfd.ok()) << memfd.error().message;
+  EXPECT_EQ(Contents(*memfd), Network());
+}
+
+TEST_F(ModelSourceTest, ItsOwnOptionsComeFirst) {
+  const std::string large = "large";
+  const auto owner = ModelSource::OfBytes(Bytes(large), std::nullopt);
+  Write("o.yml", "custom_string: x");
+  const auto file =
+      ModelSource::OfFile(Write("o.onnx", Network()), std::nullopt);
+  ASSERT_TRUE(owner.ok() && file.ok());
+
+  (*file)->ShareWeightsOf(*owner);
+
+  EXPECT_EQ((*file)->options(), "custom_string: x\nweights_of: " +
+                                    base::ToHex((*owner)->id()) + "\n");
+  EXPECT_EQ((*file)->id(),
+            base::Sha256Of(Bytes(Network() + (*file)->options())));
+}
+
 }  // namespace
 }  // namespace rknnd::client

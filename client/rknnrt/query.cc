@@ -94,6 +94,19 @@ Outcome FillMemSize(Context& context, rknn_mem_size* size) {
   return {};
 }
 
+// The memory of the model, where the program brought it. Else what the weights
+// take, which no program maps.
+Outcome FillModelMemory(const Context& context, rknn_tensor_mem* memory) {
+  if (const auto brought = context.ModelMemory(); brought.has_value()) {
+    *memory = *brought;
+    return {};
+  }
+  *memory = {};
+  memory->fd = -1;
+  memory->size = AtLeastOne(context.model().weight_size);
+  return {};
+}
+
 Outcome FillVersions(const Context& context, rknn_sdk_version* version) {
   const TargetInfo info = context.target().info();
   wire::SetText(version->api_version,
@@ -202,9 +215,9 @@ Outcome Query(Context& context, uint32_t command, void* info, uint32_t size) {
         return FillRange(model, range);
       });
     case RKNN_QUERY_DEVICE_MEM_INFO:
-      return Unanswered(Code::kUnimplemented,
-                        "RKNN_QUERY_DEVICE_MEM_INFO is not supported: only "
-                        "RV1103, RV1106 and RK2118 have it");
+      return Into<rknn_tensor_mem>(info, size, [&](rknn_tensor_mem* memory) {
+        return FillModelMemory(context, memory);
+      });
     default:
       break;
   }

@@ -14,6 +14,8 @@
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/context.h"
 #include "client/rknnrt/log.h"
+#include "client/rknnrt/make_context.h"
+#include "client/rknnrt/model_buffer.h"
 #include "client/rknnrt/model_source.h"
 #include "client/rknnrt/profile.h"
 #include "client/rknnrt/runtime.h"
@@ -27,86 +29,96 @@ using base::Error;
 using base::Expected;
 
 Expected<std::shared_ptr<ModelSource>> OpenModel(
-    const void* model, uint32_t size, uint32_t flag,
-    const rknn_init_extend* extend) {
+    const void* model, uint32_t size, const rknn_init_extend* extend) {
+  if (size > 0) {
+    return ModelSource::OfBytes(
+        std::span(static_cast<const std::byte*>(model), size), std::nullopt);
+  }
   std::optional<ModelSlice> slice;
-  const bool sliceable =
-      size == 0 || (flag & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) != 0;
-  if (extend != nullptr && sliceable && extend->real_model_offset >= 0 &&
+  if (extend != nullptr && extend->real_model_offset >= 0 &&
       extend->real_model_size > 0) {
     slice = ModelSlice{static_cast<uint64_t>(extend->real_model_offset),
                        extend->real_model_size};
   }
-  if (size == 0) {
-    return ModelSource::OfFile(static_cast<const char*>(model), slice);
-  }
-  return ModelSource::OfBytes(
-      std::span(static_cast<const std::byte*>(model), size), slice);
+  return ModelSource::OfFile(static_cast<const char*>(model), slice);
 }
 
-// Makes a context in the target and gives it a handle.
-Outcome AddContext(uint32_t flags, uint32_t duplicate_of,
-                   const std::shared_ptr<ModelSource>& source,
-                   const std::shared_ptr<Target>& target, uint32_t* handle) {
-  Expected<uint32_t> added = Runtime::Get().AddContext(
-      [&](uint32_t number) -> Expected<std::shared_ptr<Context>> {
-        ContextRequest request;
-        request.number = number;
-        request.flags = WithProfile(flags);
-        request.duplicate_of = duplicate_of;
-        Expected<std::shared_ptr<const ModelDescription>> model =
-            target->CreateContext(request, source);
-        if (!model.ok()) return std::move(model).error();
-        TellModel(*target, number);
-        return std::make_shared<Context>(number, flags, target,
-                                         *std::move(model));
-      });
-  if (!added.ok()) {
-    return Failure{std::move(added).error(),
-                   duplicate_of == 0 ? Subject::kModel : Subject::kContext};
+// The context whose weights are to be shared. Of `extend` only ctx is read.
+Outcome FindOwner(const rknn_init_extend* extend, const Target& target,
+                  uint32_t* number) {
+  if (extend == nullptr) {
+    return WrongParameter(
+        "RKNN_FLAG_SHARE_WEIGHT_MEM needs, in extend->ctx, the context of the "
+        "model that has the weights");
   }
-  *handle = *added;
+  Expected<std::shared_ptr<Context>> owner =
+      Runtime::Get().FindContext(extend->ctx);
+  if (!owner.ok()) {
+    Error error = std::move(owner).error();
+    error.message =
+        "extend->ctx, whose weights are to be shared: " + error.message;
+    return Failure{std::move(error), Subject::kContext};
+  }
+  if (&(*owner)->target() != &target) {
+    return WrongParameter(
+        "extend->ctx belongs to another daemon: weights are shared within one");
+  }
+  if (((*owner)->flags() & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
+    return WrongParameter(
+        "extend->ctx shares the weights of another context itself: give that "
+        "one, whose model has the weights");
+  }
+  *number = (*owner)->number();
   return {};
 }
 
-Outcome CheckInitFlags(uint32_t flag, const rknn_init_extend* extend) {
-  if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
-    if (extend == nullptr) {
-      return WrongParameter(
-          "RKNN_FLAG_SHARE_WEIGHT_MEM needs the owner's context in extend");
-    }
-    Expected<std::shared_ptr<Context>> owner =
-        Runtime::Get().FindContext(extend->ctx);
-    if (!owner.ok()) {
-      return Failure{std::move(owner).error(), Subject::kContext};
-    }
-  }
+void WarnOfFlags(uint32_t flag) {
   if ((flag & RKNN_FLAG_ASYNC_MASK) != 0) {
     Log(LogLevel::kWarning,
         "rknn_init: RKNN_FLAG_ASYNC_MASK is not supported in this version: "
         "rknn_outputs_get gives the outputs of the last run");
   }
-  return {};
 }
 
 Outcome Init(rknn_context* context, const void* model, uint32_t size,
              uint32_t flag, const rknn_init_extend* extend) {
   if (context == nullptr) return WrongParameter("context is NULL");
-  if (model == nullptr) {
+  const bool zero_copy = (flag & RKNN_FLAG_MODEL_BUFFER_ZERO_COPY) != 0;
+  if (model == nullptr && !zero_copy) {
     return Failure{{Code::kInvalidArgument,
                     "model is NULL: give the bytes of a model and their "
                     "number, or a path and size 0"},
                    Subject::kModel};
   }
-  if (Outcome wrong = CheckInitFlags(flag, extend)) return wrong;
+  WarnOfFlags(flag);
   // The target first: without a daemon no model needs to be read.
   Expected<std::shared_ptr<Target>> target = Runtime::Get().target();
   if (!target.ok()) return Failure{std::move(target).error(), Subject::kNone};
+  ContextRequest request;
+  request.flags = flag;
+  if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
+    if (Outcome wrong = FindOwner(extend, **target, &request.weights_of)) {
+      return wrong;
+    }
+  }
+  ModelOrigin origin;
+  // The program's memory or our mapping of it: there until the end of the call.
+  std::optional<ModelBuffer> buffer;
+  if (zero_copy && (size > 0 || model == nullptr)) {
+    Expected<ModelBuffer> opened = ModelBuffer::Open(model, size, extend);
+    if (!opened.ok()) {
+      return Failure{std::move(opened).error(), Subject::kModel};
+    }
+    buffer = *std::move(opened);
+    origin.memory = buffer->memory();
+  }
   Expected<std::shared_ptr<ModelSource>> source =
-      OpenModel(model, size, flag, extend);
+      buffer.has_value() ? ModelSource::OfBytes(buffer->bytes(), std::nullopt)
+                         : OpenModel(model, size, extend);
   if (!source.ok()) return Failure{std::move(source).error(), Subject::kModel};
   uint32_t handle = 0;
-  if (Outcome failed = AddContext(flag, 0, *source, *target, &handle)) {
+  if (Outcome failed =
+          MakeContext(request, *source, origin, *target, &handle)) {
     return failed;
   }
   *context = handle;
@@ -141,22 +153,25 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
       return WrongParameter("context_in or context_out is NULL");
     });
   }
-  return CallOn("rknn_dup_context", *context_in,
-                [&](Context& original) -> Outcome {
-                  if (Outcome lacks = original.CheckLimit(
-                          rknnd_v1_DeviceLimit_LIMIT_NO_DUP_CONTEXT,
-                          "has no rknn_dup_context: call rknn_init again")) {
-                    return lacks;
-                  }
-                  uint32_t handle = 0;
-                  if (Outcome failed = rknnd::client::AddContext(
-                          original.flags(), original.number(), nullptr,
-                          original.shared_target(), &handle)) {
-                    return failed;
-                  }
-                  *context_out = handle;
-                  return {};
-                });
+  return CallOn(
+      "rknn_dup_context", *context_in, [&](Context& original) -> Outcome {
+        if (Outcome lacks = original.CheckLimit(
+                rknnd_v1_DeviceLimit_LIMIT_NO_DUP_CONTEXT,
+                "has no rknn_dup_context: call rknn_init again")) {
+          return lacks;
+        }
+        rknnd::client::ContextRequest request;
+        request.flags = original.flags();
+        request.duplicate_of = original.number();
+        uint32_t handle = 0;
+        if (Outcome failed =
+                rknnd::client::MakeContext(request, nullptr, original.origin(),
+                                           original.shared_target(), &handle)) {
+          return failed;
+        }
+        *context_out = handle;
+        return {};
+      });
 }
 
 RKNND_API int rknn_destroy(rknn_context context) {

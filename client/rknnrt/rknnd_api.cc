@@ -7,6 +7,8 @@
 #include "client/include/rknnd.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/log.h"
+#include "client/rknnrt/make_context.h"
+#include "client/rknnrt/model_token.h"
 #include "client/rknnrt/profile.h"
 #include "client/rknnrt/version.h"
 
@@ -98,6 +100,52 @@ RKNND_API int rknnd_dump(rknn_context context, const char* directory) {
   return CallOn("rknnd_dump", context, [&](Context& found) -> Outcome {
     if (directory == nullptr) return WrongParameter("directory is NULL");
     return rknnd::client::RunDumped(found, nullptr, directory);
+  });
+}
+
+RKNND_API int rknnd_model_token(rknn_context context, rknnd_token* token) {
+  return CallOn("rknnd_model_token", context, [&](Context& found) -> Outcome {
+    if (token == nullptr) return WrongParameter("token is NULL");
+    // What says how the bytes came, or whose weights they share, is over: the
+    // hash knows it all.
+    constexpr uint32_t kOfTheFile =
+        RKNN_FLAG_MODEL_BUFFER_ZERO_COPY | RKNN_FLAG_SHARE_WEIGHT_MEM;
+    const std::string text = rknnd::client::PrintToken(
+        {found.origin().id, found.flags() & ~kOfTheFile});
+    static_assert(sizeof token->text > 128);
+    *token = {};
+    text.copy(token->text, sizeof token->text - 1);
+    return {};
+  });
+}
+
+RKNND_API int rknnd_init_from_token(rknn_context* context,
+                                    const rknnd_token* token) {
+  return rknnd::client::Call("rknnd_init_from_token", [&]() -> Outcome {
+    if (context == nullptr || token == nullptr) {
+      return WrongParameter("context or token is NULL");
+    }
+    const auto parsed = rknnd::client::ParseToken(
+        {token->text, strnlen(token->text, sizeof token->text)});
+    if (!parsed.ok()) {
+      return rknnd::client::Failure{parsed.error(),
+                                    rknnd::client::Subject::kNone};
+    }
+    auto target = rknnd::client::Runtime::Get().target();
+    if (!target.ok()) {
+      return rknnd::client::Failure{std::move(target).error(),
+                                    rknnd::client::Subject::kNone};
+    }
+    rknnd::client::ContextRequest request;
+    request.flags = parsed->flags;
+    uint32_t handle = 0;
+    if (Outcome failed = rknnd::client::MakeContext(
+            request, rknnd::client::ModelSource::OfId(parsed->id), {}, *target,
+            &handle)) {
+      return failed;
+    }
+    *context = handle;
+    return {};
   });
 }
 

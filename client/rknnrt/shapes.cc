@@ -120,7 +120,8 @@ Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
       Port& port = ports[i];
       port.stale = true;
       if (port.source == Source::kOwn) port.source = Source::kNone;
-      port.converted = port.source == Source::kProgram
+      port.converted = port.frame ? shape_->inputs[i].elements
+                       : port.source == Source::kProgram
                            ? ConvertedBytes(direction, i, port.binding)
                            : 0;
     }

@@ -9,6 +9,7 @@
 #ifndef CLIENT_RKNNRT_TARGET_H_
 #define CLIENT_RKNNRT_TARGET_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ struct ContextRequest {
   uint32_t number = 0;        // non-zero, not in use
   uint32_t flags = 0;         // of rknn_init
   uint32_t duplicate_of = 0;  // a living context's number, 0: none
+  uint32_t weights_of = 0;    // one whose model has this one's weights, 0: none
+  uint32_t sram_limit = 0;    // KiB of SRAM at most; 0: no bound
 };
 
 // Memory for one input or output, and how its bytes are to be understood.
@@ -57,6 +60,28 @@ struct Binding {
   uint32_t h_stride = 0;
 
   friend bool operator==(const Binding&, const Binding&) = default;
+};
+
+// A range of a buffer.
+struct MemoryRange {
+  uint32_t buffer = 0;  // 0: none
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
+};
+
+// A camera's frame for an input; numbers are rknnd.h's.
+struct FrameBinding {
+  uint32_t format = 0, width = 0, height = 0;
+  std::array<MemoryRange, 2> planes{};
+  std::array<uint32_t, 2> strides{};
+  uint32_t crop_x = 0, crop_y = 0, crop_width = 0, crop_height = 0;
+  uint32_t fit = 0;
+  std::array<uint8_t, 3> pad{};
+  bool bgr_input = false;
+
+  friend bool operator==(const FrameBinding&, const FrameBinding&) = default;
 };
 
 struct BufferHandle {
@@ -110,10 +135,23 @@ class Target {
   virtual base::Expected<void> Bind(uint32_t context, Direction direction,
                                     uint32_t index, const Binding& binding) = 0;
 
+  // A frame in place of input `index`, from the next Run on.
+  virtual base::Expected<void> BindFrame(uint32_t context, uint32_t index,
+                                         const FrameBinding& frame) = 0;
+  // Internal memory that the program brought; kept when the target rebuilds.
+  virtual base::Expected<void> SetInternalMemory(uint32_t context,
+                                                 const MemoryRange& memory) = 0;
+  // Filled with the model's weights when the call returns.
+  virtual base::Expected<void> SetWeightMemory(uint32_t context,
+                                               const MemoryRange& memory) = 0;
+
   virtual base::Expected<BufferHandle> AllocateBuffer(uint64_t size,
                                                       uint32_t flags) = 0;
   // Keeps a descriptor of its own, the handle's: the caller may close `fd`.
   virtual base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) = 0;
+  // Has no descriptor: the handle's fd is -1.
+  virtual base::Expected<BufferHandle> ImportPhysical(uint64_t address,
+                                                      uint64_t size) = 0;
   virtual void ReleaseBuffer(uint32_t buffer) = 0;
   // The program has written memory, or is about to read it, that the kernel has
   // no cache call for. Most targets have nothing to do.

@@ -195,7 +195,8 @@ Expected<std::shared_ptr<Connection>> Connection::Open(UniqueFd socket,
 }
 
 Expected<wire::Frame> Connection::Request(wire::Verb verb,
-                                          std::vector<std::byte> body, int fd,
+                                          std::vector<std::byte> body,
+                                          std::span<const int> fds,
                                           Nanoseconds timeout) {
   if (broken()) return Gone();
   const Nanoseconds deadline = base::MonotonicClock().Now() + timeout;
@@ -203,7 +204,7 @@ Expected<wire::Frame> Connection::Request(wire::Verb verb,
   frame.verb = verb;
   frame.request = ++last_request_;
   frame.body = std::move(body);
-  if (fd >= 0) {
+  for (const int fd : fds) {
     Expected<UniqueFd> copy = base::Duplicate(fd);
     if (!copy.ok()) return std::move(copy).error();
     frame.fds.push_back(*std::move(copy));

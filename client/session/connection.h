@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,12 @@ class Connection {
   [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
   [[nodiscard]] RingClient& ring() { return ring_; }
 
-  // Sends a request with the borrowed `fd` (-1: none) and waits for its reply;
-  // events that come before it are handled. A reply that says no is its error;
+  // Sends a request with the borrowed `fds` and waits for its reply; events
+  // that come before it are handled. A reply that says no is its error;
   // so is a connection that broke, which broken() tells apart.
   base::Expected<wire::Frame> Request(wire::Verb verb,
-                                      std::vector<std::byte> body, int fd,
+                                      std::vector<std::byte> body,
+                                      std::span<const int> fds,
                                       base::Nanoseconds timeout);
 
   // Sends a request whose reply nobody waits for.

@@ -15,6 +15,7 @@
 #include "base/posix/futex.h"
 #include "base/posix/half.h"
 #include "base/posix/memfd.h"
+#include "base/posix/model_options.h"
 #include "base/posix/socket.h"
 #include "client/include/rknn_api.h"
 
@@ -156,6 +157,7 @@ void FakeDaemon::Stop(bool keep_models) {
   const base::MutexLock lock(mutex_);
   seen_.contexts.clear();
   seen_.buffers.clear();
+  seen_.internal.clear();
 }
 
 void FakeDaemon::set_log_line(std::string line) {
@@ -195,6 +197,11 @@ bool FakeDaemon::ServeSocket(Session& session) {
       Must(wire::SendFrame(session.socket.get(), frame, base::Block::kYes));
     }
     wire::Frame reply = Answer(session, result->frame);
+    if (silent_about_buffers_ &&
+        (result->frame.verb == wire::Verb::kAllocateBuffer ||
+         result->frame.verb == wire::Verb::kImportBuffer)) {
+      continue;
+    }
     reply.verb = result->frame.verb;
     reply.kind = wire::FrameKind::kReply;
     reply.request = result->frame.request;
@@ -216,6 +223,9 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
       return Upload(request);
     case wire::Verb::kBind:
       return Bind(session, request);
+    case wire::Verb::kSetInternalMemory:
+    case wire::Verb::kSetWeightMemory:
+      return SetMemory(session, request);
     case wire::Verb::kAllocateBuffer:
     case wire::Verb::kImportBuffer:
     case wire::Verb::kReleaseBuffer:
@@ -315,11 +325,40 @@ wire::Frame FakeDaemon::Upload(const wire::Frame& request) {
   if (std::memcmp(bytes.data(), "bad", std::min<size_t>(size, 3)) == 0) {
     return Refuse(Code::kInvalidArgument, "this is no model");
   }
+  const auto options = Must(base::SplitModelOptions(upload.options));
+  if (options.weights_of.has_value() && !upload.has_weights_of &&
+      lacks_owners_) {
+    return Refuse(Code::kNotFound, "the model whose weights it shares");
+  }
+  if (upload.has_weights_of) {
+    std::string owner(4096, '\0');
+    const ssize_t got =
+        pread(request.fds.at(1).get(), owner.data(), owner.size(), 0);
+    owner.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    seen_.owners.push_back(owner);
+    seen_.last_owner_options = upload.weights_of_options;
+  }
   models_.insert(upload.model);
   return Reply(wire::Empty{});
 }
 
+wire::Frame FakeDaemon::SetMemory(Session& session,
+                                  const wire::Frame& request) {
+  const auto memory = Must(wire::Decode<wire::SetMemory>(request.body));
+  if (!session.contexts.contains(memory.context) ||
+      !session.buffers.contains(memory.buffer)) {
+    return Refuse(Code::kNotFound, "no such context or buffer");
+  }
+  if (request.verb == wire::Verb::kSetInternalMemory) {
+    seen_.internal[memory.context] = memory;
+  } else {
+    seen_.last_weights = memory;
+  }
+  return Reply(wire::Empty{});
+}
+
 wire::Frame FakeDaemon::Bind(Session& session, const wire::Frame& request) {
+  if (refuses_binds_) return Refuse(Code::kInternal, "no binds today");
   const auto bind = Must(wire::Decode<wire::Bind>(request.body));
   const auto context = session.contexts.find(bind.context);
   if (context == session.contexts.end() ||

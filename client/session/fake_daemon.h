@@ -48,8 +48,15 @@ class FakeDaemon {
   void set_runs(Runs runs) { runs_ = runs; }
   // Says in Welcome that model bytes survive.
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
+  // Asks for the models whose weights others share.
+  void set_lacks_owners(bool lacks) { lacks_owners_ = lacks; }
   // Says in Welcome that it is a SoC with these limits.
   void set_limits(uint32_t limits) { limits_ = limits; }
+  // Requests for buffers are served and not answered, as of a daemon that is
+  // late.
+  void set_silent_about_buffers(bool silent) { silent_about_buffers_ = silent; }
+  // Every Bind from now on.
+  void set_refuses_binds(bool refuses) { refuses_binds_ = refuses; }
   // Sent to every session that makes its next request.
   void set_log_line(std::string line);
   // Waits until so many runs were seen, since ever.
@@ -67,7 +74,12 @@ class FakeDaemon {
     uint32_t last_flags = 0;
     uint32_t last_duplicate_of = 0;
     std::string last_upload_name, last_upload_options;
+    // Models that came as the second file of another, by their bytes.
+    std::vector<std::string> owners;
+    std::string last_owner_options;
     wire::Bind last_bind{};
+    std::map<uint32_t, wire::SetMemory> internal;  // by context
+    wire::SetMemory last_weights{};
   };
   Seen seen();
 
@@ -98,12 +110,17 @@ class FakeDaemon {
   wire::Frame Upload(const wire::Frame& request) RKNND_REQUIRES(mutex_);
   wire::Frame Bind(Session& session, const wire::Frame& request)
       RKNND_REQUIRES(mutex_);
+  wire::Frame SetMemory(Session& session, const wire::Frame& request)
+      RKNND_REQUIRES(mutex_);
   wire::Frame Buffers(Session& session, const wire::Frame& request)
       RKNND_REQUIRES(mutex_);
 
   const std::string path_;
   std::atomic<Runs> runs_{Runs::kAnswer};
   std::atomic<bool> keeps_models_{true};
+  std::atomic<bool> lacks_owners_{true};
+  std::atomic<bool> silent_about_buffers_{false};
+  std::atomic<bool> refuses_binds_{false};
   std::atomic<uint32_t> limits_{0};
   std::atomic<bool> stop_{false};
   base::UniqueFd wakeup_;

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "client/rknnrt/log.h"
-#include "client/session/session_target.h"
-#include "client/session/turn.h"
+#include "client/session/requests.h"
 
 namespace rknnd::client {
 namespace {
@@ -148,8 +147,9 @@ Expected<std::shared_ptr<Connection>> SessionTarget::Rebuild(
 }
 
 bool SessionTarget::ReplayBuffers(Connection& connection) {
-  for (const auto& [number, record] : buffers_) {
-    if (!IsOurs(record)) {
+  for (auto& [number, record] : buffers_) {
+    record.lost = !IsOurs(record);
+    if (record.lost) {
       Log(LogLevel::kError,
           "fd " + std::to_string(record.fd.get()) +
               " of a buffer was closed by the program, so the restarted rknnd "
@@ -157,10 +157,14 @@ bool SessionTarget::ReplayBuffers(Connection& connection) {
       continue;
     }
     const Expected<void> done =
-        ImportOn(connection, number, record.fd.get(), record.size);
+        record.address
+            ? ImportPhysicalOn(connection, number, *record.address, record.size)
+            : ImportOn(connection, number, record.fd.get(), record.size);
     if (done.ok()) continue;
     if (connection.broken()) return false;
-    // What is bound to it fails with the context's own error.
+    // As if the program had destroyed it: what it is bound to can be given
+    // other memory.
+    record.lost = true;
     Log(LogLevel::kError,
         "the restarted rknnd refused a buffer: " + done.error().message);
   }
@@ -177,13 +181,37 @@ Expected<void> SessionTarget::ReplayContext(Connection& connection,
         SetShapesOn(connection, number, record.shapes);
     if (!row.ok()) return std::move(row).error();
   }
+  if (HasBuffer(record.internal.buffer)) {
+    Expected<void> set = SetMemoryOn(connection, wire::Verb::kSetInternalMemory,
+                                     number, record.internal);
+    if (!set.ok()) return set;
+  }
   for (const auto& [port, binding] : record.bindings) {
-    // Destroyed by the program while it was still bound: there is no memory
-    // any more. A run before it binds other memory fails and says so.
-    if (!buffers_.contains(binding.buffer)) continue;
+    // Destroyed by the program while it was still bound, or lost: there is no
+    // memory any more. A run before it binds other memory fails and says so.
+    if (!HasBuffer(binding.buffer)) continue;
     Expected<void> bound = BindOn(connection, number, port, binding);
     // Bound for another shape and too small for this one: the daemon that died
     // had taken it away too, and the next run says so.
+    const bool outgrown = !bound.ok() && !record.shapes.empty() &&
+                          bound.error().code == Code::kInvalidArgument;
+    if (!bound.ok() && !outgrown) return bound;
+  }
+  return ReplayFrames(connection, number, record);
+}
+
+Expected<void> SessionTarget::ReplayFrames(Connection& connection,
+                                           uint32_t number,
+                                           const ContextRecord& record) {
+  for (const auto& [index, frame] : record.frames) {
+    // As for tensors: memory may be gone, or the shape another.
+    const bool there =
+        std::all_of(frame.planes.begin(), frame.planes.end(),
+                    [&](const MemoryRange& plane) {
+                      return plane.buffer == 0 || HasBuffer(plane.buffer);
+                    });
+    if (!there) continue;
+    Expected<void> bound = BindFrameOn(connection, number, index, frame);
     const bool outgrown = !bound.ok() && !record.shapes.empty() &&
                           bound.error().code == Code::kInvalidArgument;
     if (!bound.ok() && !outgrown) return bound;
@@ -196,6 +224,12 @@ bool SessionTarget::ReplayContexts(Connection& connection) {
     record.lost.reset();
     Expected<void> done = ReplayContext(connection, number, record);
     if (done.ok()) continue;
+    if (connection.broken()) return false;
+    // It may be there in part, and a run must not find it: the ring does not
+    // wait for the socket.
+    wire::DestroyContext destroy{};
+    destroy.context = number;
+    (void)Send(connection, wire::Verb::kDestroyContext, destroy);
     if (connection.broken()) return false;
     record.lost = std::move(done).error();
     record.lost->message =

@@ -1,50 +1,23 @@
-// The calls of a session but its runs, which are in runs.cc. Called on the
-// program's threads. The rebuild stands in rebuild.cc.
+// Opening a session, the turn at its socket, and its contexts. Called on the
+// program's threads. Its memory is in buffers.cc, what is asked of the daemon
+// in questions.cc, runs in runs.cc, the rebuild in rebuild.cc.
 
 #include "client/session/session_target.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 #include <vector>
 
-#include "client/rknnrt/log.h"
-#include "client/session/turn.h"
-#include "proto/wire/features.h"
+#include "client/session/requests.h"
 
 namespace rknnd::client {
-namespace {
 
 using base::Code;
 using base::Error;
 using base::Expected;
 using base::Nanoseconds;
 using base::UniqueFd;
-
-// Loading a model compiles it, which takes seconds on a small board.
-constexpr Nanoseconds kLoadTimeout = 300 * base::kSecond;
-// All else is short, but waits behind the loading of other clients' models.
-constexpr Nanoseconds kRequestTimeout = 60 * base::kSecond;
-template <class Message>
-Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
-                           const Message& message, int fd = -1,
-                           Nanoseconds timeout = kRequestTimeout) {
-  Expected<std::vector<std::byte>> body = wire::Encode(message);
-  if (!body.ok()) return std::move(body).error();
-  return connection.Request(verb, *std::move(body), fd, timeout);
-}
-
-Expected<void> Done(const Expected<wire::Frame>& reply) {
-  if (!reply.ok()) return reply.error();
-  return {};
-}
-
-}  // namespace
 
 Expected<std::shared_ptr<SessionTarget>> SessionTarget::Open(
     SessionOptions options) {
@@ -105,44 +78,6 @@ void SessionTarget::TryReadEvents(Connection& connection) {
   GiveTurn();
 }
 
-template <class Step>
-auto SessionTarget::Ask(Step step)
-    -> decltype(step(std::declval<Connection&>())) {
-  const Nanoseconds deadline = clock_.Now() + kLoadTimeout;
-  const Turn turn(*this, deadline);
-  if (!turn.taken()) {
-    return Error{Code::kDeadlineExceeded,
-                 "another thread's call to rknnd has not ended in time"};
-  }
-  Nanoseconds refused_since = 0;
-  for (int deaths = 0; deaths < kAttempts;) {
-    Expected<std::shared_ptr<Connection>> connection = Connected(deadline);
-    if (!connection.ok()) return std::move(connection).error();
-    auto result = step(**connection);
-    if (result.ok() || result.error().code != Code::kUnavailable) return result;
-    if ((*connection)->broken()) {
-      ++deaths;
-    } else if (!AwaitSuccessor(deadline, &refused_since)) {
-      return result;
-    }
-  }
-  return KeepsDying();
-}
-
-template <class Step>
-Expected<void> SessionTarget::GiveBack(Step step) {
-  const Turn turn(*this, clock_.Now() + kLoadTimeout);
-  if (!turn.taken()) {
-    return Error{Code::kDeadlineExceeded,
-                 "another thread's call to rknnd has not ended in time"};
-  }
-  const std::shared_ptr<Connection> connection = Current();
-  Expected<void> done = step(connection.get());
-  // What the daemon held for us went with it.
-  if (connection != nullptr && connection->broken()) return {};
-  return done;
-}
-
 // ---- contexts ---------------------------------------------------------------
 
 Expected<void> SessionTarget::UploadOn(Connection& connection,
@@ -153,8 +88,19 @@ Expected<void> SessionTarget::UploadOn(Connection& connection,
   upload.model = source.id();
   upload.name = source.name();
   upload.options = source.options();
-  return Done(Send(connection, wire::Verb::kUploadModel, upload, memfd->get(),
-                   kLoadTimeout));
+  Expected<void> done = Done(Send(connection, wire::Verb::kUploadModel, upload,
+                                  {memfd->get()}, kLoadTimeout));
+  if (done.ok() || done.error().code != Code::kNotFound ||
+      source.owner() == nullptr) {
+    return done;
+  }
+  // The daemon does not have the model whose weights it shares.
+  Expected<UniqueFd> owner = source.owner()->ToMemfd();
+  if (!owner.ok()) return std::move(owner).error();
+  upload.has_weights_of = true;
+  upload.weights_of_options = source.owner()->options();
+  return Done(Send(connection, wire::Verb::kUploadModel, upload,
+                   {memfd->get(), owner->get()}, kLoadTimeout));
 }
 
 Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,
@@ -168,8 +114,9 @@ Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,
   create.flags = record.flags;
   create.core_mask = record.core_mask;
   create.duplicate_of = duplicate_of;
+  create.sram_limit = record.sram_limit;
   Expected<wire::Frame> reply =
-      Send(connection, wire::Verb::kCreateContext, create, -1, kLoadTimeout);
+      Send(connection, wire::Verb::kCreateContext, create, {}, kLoadTimeout);
   if (!reply.ok() && reply.error().code == Code::kNotFound &&
       duplicate_of == 0) {
     if (Expected<void> sent = UploadOn(connection, *record.source);
@@ -177,7 +124,7 @@ Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,
       return std::move(sent).error();
     }
     reply =
-        Send(connection, wire::Verb::kCreateContext, create, -1, kLoadTimeout);
+        Send(connection, wire::Verb::kCreateContext, create, {}, kLoadTimeout);
   }
   if (!reply.ok()) {
     if (reply.error().code == Code::kDeadlineExceeded) {
@@ -193,6 +140,16 @@ Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,
   return wire::Decode<ModelDescription>(reply->body);
 }
 
+std::shared_ptr<ModelSource> SessionTarget::KeptAlready(
+    const std::shared_ptr<ModelSource>& source) const {
+  for (const auto& [number, record] : contexts_) {
+    if (record.source->keeps_bytes() && record.source->id() == source->id()) {
+      return record.source;
+    }
+  }
+  return source;
+}
+
 Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
     const ContextRequest& request, const std::shared_ptr<ModelSource>& source) {
   using Result = Expected<std::shared_ptr<const ModelDescription>>;
@@ -200,6 +157,7 @@ Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
     ContextRecord record;
     record.source = source;
     record.flags = request.flags;
+    record.sram_limit = request.sram_limit;
     uint32_t duplicate_of = request.duplicate_of;
     if (duplicate_of != 0) {
       const auto original = contexts_.find(duplicate_of);
@@ -210,7 +168,17 @@ Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
       // Lost there: the model by its hash is all that is left to ask for.
       if (original->second.lost) duplicate_of = 0;
     }
-    if (options_.rebuild && !connection.welcome().keeps_models) {
+    if (request.weights_of != 0 && source->owner() == nullptr) {
+      const auto owner = contexts_.find(request.weights_of);
+      if (owner == contexts_.end()) {
+        return Error{Code::kNotFound,
+                     "the context whose weights are to be shared is gone"};
+      }
+      source->ShareWeightsOf(owner->second.source);
+    }
+    // For a rebuild, and for models that are to share its weights.
+    if (!connection.welcome().keeps_models) {
+      record.source = KeptAlready(record.source);
       if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
         return std::move(kept).error();
       }
@@ -312,225 +280,91 @@ Expected<void> SessionTarget::Bind(uint32_t context, Direction direction,
     Expected<void> done = BindOn(connection, context, port, binding);
     if (done.ok() && record != contexts_.end()) {
       record->second.bindings[port] = binding;
+      if (direction == Direction::kInput) record->second.frames.erase(index);
     }
     return done;
   });
 }
 
-// ---- buffers ----------------------------------------------------------------
-
-uint32_t SessionTarget::NextBufferNumber() {
-  do {
-    ++last_buffer_;
-  } while (last_buffer_ == 0 || buffers_.contains(last_buffer_));
-  return last_buffer_;
-}
-
-Expected<SessionTarget::BufferRecord> SessionTarget::MakeRecord(UniqueFd fd,
-                                                                uint64_t size) {
-  // Programs take fd 0 for "none".
-  if (fd.get() == 0) {
-    fd.reset(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-    if (!fd.valid()) return base::ErrnoError(errno, "move a buffer's fd");
+Expected<void> SessionTarget::BindFrameOn(Connection& connection,
+                                          uint32_t context, uint32_t index,
+                                          const FrameBinding& frame) {
+  wire::BindFrame request{};
+  request.context = context;
+  request.index = index;
+  request.format = frame.format;
+  request.width = frame.width;
+  request.height = frame.height;
+  request.planes_count = static_cast<pb_size_t>(frame.planes.size());
+  for (size_t p = 0; p < frame.planes.size(); ++p) {
+    request.planes[p] = {frame.planes[p].buffer, frame.planes[p].offset,
+                         frame.planes[p].size, frame.strides[p]};
   }
-  struct stat status {};
-  if (fstat(fd.get(), &status) != 0) {
-    return base::ErrnoError(errno, "look at a buffer");
-  }
-  BufferRecord record;
-  record.fd = std::move(fd);
-  record.device = status.st_dev;
-  record.inode = status.st_ino;
-  record.size = size;
-  return record;
+  request.crop_x = frame.crop_x;
+  request.crop_y = frame.crop_y;
+  request.crop_width = frame.crop_width;
+  request.crop_height = frame.crop_height;
+  request.fit = frame.fit;
+  request.pad.size = static_cast<pb_size_t>(frame.pad.size());
+  std::copy(frame.pad.begin(), frame.pad.end(), request.pad.bytes);
+  request.bgr_input = frame.bgr_input;
+  return Done(Send(connection, wire::Verb::kBindFrame, request));
 }
 
-bool SessionTarget::IsOurs(const BufferRecord& record) {
-  struct stat status {};
-  return fstat(record.fd.get(), &status) == 0 &&
-         status.st_dev == record.device && status.st_ino == record.inode;
-}
-
-Expected<BufferHandle> SessionTarget::AllocateBuffer(uint64_t size,
-                                                     uint32_t flags) {
-  return Ask([&](Connection& connection) -> Expected<BufferHandle> {
-    wire::AllocateBuffer request{};
-    request.buffer = NextBufferNumber();
-    request.size = size;
-    request.flags = flags;
-    Expected<wire::Frame> reply =
-        Send(connection, wire::Verb::kAllocateBuffer, request);
-    if (!reply.ok()) return std::move(reply).error();
-    if (reply->fds.empty()) {
-      return Error{Code::kInternal, "protocol: rknnd sent a buffer without fd"};
-    }
-    Expected<BufferRecord> record = MakeRecord(std::move(reply->fds[0]), size);
-    if (!record.ok()) return std::move(record).error();
-    const BufferHandle handle = {request.buffer, record->fd.get()};
-    buffers_[request.buffer] = *std::move(record);
-    return handle;
-  });
-}
-
-Expected<void> SessionTarget::ImportOn(Connection& connection, uint32_t number,
-                                       int fd, uint64_t size) {
-  wire::ImportBuffer request{};
-  request.buffer = number;
-  request.size = size;
-  return Done(Send(connection, wire::Verb::kImportBuffer, request, fd));
-}
-
-Expected<BufferHandle> SessionTarget::ImportBuffer(int fd, uint64_t size) {
-  Expected<UniqueFd> copy = base::Duplicate(fd);
-  if (!copy.ok()) return std::move(copy).error();
-  Expected<BufferRecord> record = MakeRecord(*std::move(copy), size);
-  if (!record.ok()) return std::move(record).error();
-  return Ask([&](Connection& connection) -> Expected<BufferHandle> {
-    const uint32_t number = NextBufferNumber();
-    if (Expected<void> done =
-            ImportOn(connection, number, record->fd.get(), size);
-        !done.ok()) {
-      return std::move(done).error();
-    }
-    const BufferHandle handle = {number, record->fd.get()};
-    buffers_[number] = *std::move(record);
-    return handle;
-  });
-}
-
-void SessionTarget::ReleaseBuffer(uint32_t buffer) {
-  const Expected<void> done =
-      GiveBack([&](Connection* connection) -> Expected<void> {
-        const auto record = buffers_.find(buffer);
-        if (record == buffers_.end()) return {};
-        if (!IsOurs(record->second)) {
-          Log(LogLevel::kWarning, "the program closed fd " +
-                                      std::to_string(record->second.fd.get()) +
-                                      " of a buffer: use rknn_destroy_mem");
-          [[maybe_unused]] const int foreign = record->second.fd.release();
-        }
-        buffers_.erase(record);
-        if (connection == nullptr) return {};
-        wire::ReleaseBuffer request{};
-        request.buffer = buffer;
-        return Done(Send(*connection, wire::Verb::kReleaseBuffer, request));
-      });
-  if (!done.ok()) {
-    Log(LogLevel::kDebug, "release of a buffer: " + done.error().message);
-  }
-}
-
-Expected<void> SessionTarget::SyncBuffer(uint32_t buffer, bool to_device,
-                                         bool from_device) {
-  const std::shared_ptr<Connection> current = Current();
-  if (current == nullptr ||
-      (current->welcome().features & wire::kFeatureMemorySync) == 0) {
-    return {};
-  }
+Expected<void> SessionTarget::BindFrame(uint32_t context, uint32_t index,
+                                        const FrameBinding& frame) {
   return Ask([&](Connection& connection) -> Expected<void> {
-    wire::SyncBuffer request{};
-    request.buffer = buffer;
-    request.to_device = to_device;
-    request.from_device = from_device;
-    return Done(Send(connection, wire::Verb::kSyncBuffer, request));
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    Expected<void> done = BindFrameOn(connection, context, index, frame);
+    if (done.ok() && record != contexts_.end()) {
+      record->second.frames[index] = frame;
+      record->second.bindings.erase({Direction::kInput, index});
+    }
+    return done;
   });
 }
 
-// ---- questions --------------------------------------------------------------
-
-Expected<MemorySize> SessionTarget::GetMemorySize(uint32_t context) {
-  return Ask([&](Connection& connection) -> Expected<MemorySize> {
-    wire::MemorySizeRequest request{};
-    request.context = context;
-    Expected<wire::Frame> reply =
-        Send(connection, wire::Verb::kMemorySize, request);
-    if (!reply.ok()) return std::move(reply).error();
-    return wire::Decode<MemorySize>(reply->body);
-  });
-}
-
-Expected<MemoryKinds> SessionTarget::GetMemory() {
-  return Ask([&](Connection& connection) -> Expected<MemoryKinds> {
-    const wire::ReportRequest request{rknnd_v1_ReportKind_REPORT_STATUS};
-    Expected<wire::Frame> reply =
-        Send(connection, wire::Verb::kReport, request);
-    if (!reply.ok()) return std::move(reply).error();
-    Expected<wire::Report> report = wire::Decode<wire::Report>(reply->body);
-    if (!report.ok()) return std::move(report).error();
-    return report->memory;
-  });
-}
-
-Expected<wire::PerfDetail> SessionTarget::AskDetail(
-    const wire::PerfDetailRequest& request) {
-  return Ask([&](Connection& connection) -> Expected<wire::PerfDetail> {
-    Expected<wire::Frame> reply =
-        Send(connection, wire::Verb::kPerfDetail, request);
-    if (!reply.ok()) return std::move(reply).error();
-    return wire::Decode<wire::PerfDetail>(reply->body);
-  });
-}
-
-Expected<std::string> SessionTarget::PerfDetail(uint32_t context) {
-  wire::PerfDetailRequest request{};
+Expected<void> SessionTarget::SetMemoryOn(Connection& connection,
+                                          wire::Verb verb, uint32_t context,
+                                          const MemoryRange& memory) {
+  wire::SetMemory request{};
   request.context = context;
-  Expected<wire::PerfDetail> detail = AskDetail(request);
-  if (!detail.ok()) return std::move(detail).error();
-  return std::move(detail->text);
+  request.buffer = memory.buffer;
+  request.offset = memory.offset;
+  request.size = memory.size;
+  return Done(Send(connection, verb, request));
 }
 
-Expected<wire::PerfDetail> SessionTarget::PerfReport(uint32_t context) {
-  wire::PerfDetailRequest request{};
-  request.context = context;
-  request.with_layers = true;
-  return AskDetail(request);
-}
-
-Expected<std::string> SessionTarget::ModelDetail(uint32_t context) {
-  wire::PerfDetailRequest request{};
-  request.context = context;
-  request.kind = rknnd_v1_PerfKind_PERF_MODEL;
-  Expected<wire::PerfDetail> detail = AskDetail(request);
-  if (!detail.ok()) return std::move(detail).error();
-  return std::move(detail->text);
-}
-
-Expected<void> SessionTarget::ArmDump(uint32_t context) {
+Expected<void> SessionTarget::SetInternalMemory(uint32_t context,
+                                                const MemoryRange& memory) {
   return Ask([&](Connection& connection) -> Expected<void> {
-    wire::DumpRequest request{};
-    request.context = context;
-    return Done(Send(connection, wire::Verb::kDump, request));
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    Expected<void> done = SetMemoryOn(
+        connection, wire::Verb::kSetInternalMemory, context, memory);
+    if (done.ok() && record != contexts_.end()) {
+      record->second.internal = memory;
+    }
+    return done;
   });
 }
 
-Expected<LayerDump> SessionTarget::TakeDump(uint32_t context) {
-  return Ask([&](Connection& connection) -> Expected<LayerDump> {
-    wire::DumpRequest request{};
-    request.context = context;
-    request.take = true;
-    Expected<wire::Frame> reply = Send(connection, wire::Verb::kDump, request);
-    if (!reply.ok()) return std::move(reply).error();
-    Expected<wire::DumpReply> dump = wire::Decode<wire::DumpReply>(reply->body);
-    if (!dump.ok()) return std::move(dump).error();
-    LayerDump taken;
-    taken.tensors = std::move(dump->tensors);
-    if (dump->size == 0) return taken;
-    if (reply->fds.empty()) {
-      return Error{Code::kInternal, "protocol: rknnd sent a dump without fd"};
+// Not remembered: the weights are in the program's memory, whatever becomes of
+// the daemon.
+Expected<void> SessionTarget::SetWeightMemory(uint32_t context,
+                                              const MemoryRange& memory) {
+  return Ask([&](Connection& connection) -> Expected<void> {
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
     }
-    // What is read beyond a file's end is a SIGBUS.
-    struct stat status = {};
-    if (fstat(reply->fds[0].get(), &status) != 0 || status.st_size < 0 ||
-        static_cast<uint64_t>(status.st_size) < dump->size) {
-      return Error{Code::kInternal,
-                   "protocol: rknnd sent a dump shorter than it says"};
-    }
-    Expected<base::Mapping> bytes = base::Mapping::OfFd(
-        reply->fds[0].get(), 0, static_cast<size_t>(dump->size),
-        base::Mapping::Access::kRead);
-    if (!bytes.ok()) return std::move(bytes).error();
-    taken.bytes = *std::move(bytes);
-    return taken;
+    return SetMemoryOn(connection, wire::Verb::kSetWeightMemory, context,
+                       memory);
   });
 }
 

@@ -39,6 +39,8 @@ struct SessionOptions {
   base::Nanoseconds rebuild_bound = 30 * base::kSecond;
   base::Nanoseconds first_delay = 10 * base::kMillisecond;
   base::Nanoseconds longest_delay = 500 * base::kMillisecond;
+  // For the making of a buffer: it may stand behind other clients' large ones.
+  base::Nanoseconds buffer_timeout = 60 * base::kSecond;
   // What a daemon may be late with its answer that a run's time is up.
   base::Nanoseconds run_grace = 2 * base::kSecond;
 };
@@ -67,8 +69,16 @@ class SessionTarget final : public Target {
       uint32_t context, const std::vector<InputShape>& shapes) override;
   base::Expected<void> Bind(uint32_t context, Direction direction,
                             uint32_t index, const Binding& binding) override;
+  base::Expected<void> BindFrame(uint32_t context, uint32_t index,
+                                 const FrameBinding& frame) override;
+  base::Expected<void> SetInternalMemory(uint32_t context,
+                                         const MemoryRange& memory) override;
+  base::Expected<void> SetWeightMemory(uint32_t context,
+                                       const MemoryRange& memory) override;
   base::Expected<BufferHandle> AllocateBuffer(uint64_t size,
                                               uint32_t flags) override;
+  base::Expected<BufferHandle> ImportPhysical(uint64_t address,
+                                              uint64_t size) override;
   base::Expected<BufferHandle> ImportBuffer(int fd, uint64_t size) override;
   void ReleaseBuffer(uint32_t buffer) override;
   base::Expected<void> SyncBuffer(uint32_t buffer, bool to_device,
@@ -102,8 +112,11 @@ class SessionTarget final : public Target {
     std::shared_ptr<ModelSource> source;
     uint32_t flags = 0;
     uint32_t core_mask = 0;
+    uint32_t sram_limit = 0;
     std::vector<InputShape> shapes;  // chosen, or none
     std::map<std::pair<Direction, uint32_t>, Binding> bindings;
+    std::map<uint32_t, FrameBinding> frames;  // in place of inputs
+    MemoryRange internal;  // that the program brought, or none
     // Why a rebuilt session does not have it.
     std::optional<base::Error> lost;
   };
@@ -115,6 +128,8 @@ class SessionTarget final : public Target {
     dev_t device = 0;
     ino_t inode = 0;
     uint64_t size = 0;
+    std::optional<uint64_t> address;  // physical memory, which has no fd
+    bool lost = false;                // a rebuilt session does not have it
   };
 
   class Turn;
@@ -164,6 +179,10 @@ class SessionTarget final : public Target {
                                             const ContextRecord& record,
                                             uint32_t duplicate_of);
   base::Expected<void> UploadOn(Connection& connection, ModelSource& source);
+  // The same model's of another context, where that one keeps its bytes: one
+  // copy of them is enough.
+  [[nodiscard]] std::shared_ptr<ModelSource> KeptAlready(
+      const std::shared_ptr<ModelSource>& source) const;
   base::Expected<wire::PerfDetail> AskDetail(
       const wire::PerfDetailRequest& request);
   base::Expected<ModelDescription> SetShapesOn(
@@ -172,11 +191,27 @@ class SessionTarget final : public Target {
   base::Expected<void> BindOn(Connection& connection, uint32_t context,
                               const std::pair<Direction, uint32_t>& port,
                               const Binding& binding);
+  base::Expected<void> SetMemoryOn(Connection& connection, wire::Verb verb,
+                                   uint32_t context, const MemoryRange& memory);
+  base::Expected<void> BindFrameOn(Connection& connection, uint32_t context,
+                                   uint32_t index, const FrameBinding& frame);
+  base::Expected<void> ImportPhysicalOn(Connection& connection, uint32_t number,
+                                        uint64_t address, uint64_t size);
   base::Expected<void> ImportOn(Connection& connection, uint32_t number, int fd,
                                 uint64_t size);
+  // The daemon did not answer in time to the making of a buffer.
+  static void ForgetBuffer(Connection& connection, uint32_t number,
+                           const base::Error& why);
+  // Without waiting for an answer.
+  static void DropBuffer(Connection& connection, uint32_t number);
+  // False for one that the program destroyed, and for one that could not be
+  // given to the daemon of now.
+  [[nodiscard]] bool HasBuffer(uint32_t number) const;
   // False when the connection broke on the way.
   bool ReplayBuffers(Connection& connection);
   bool ReplayContexts(Connection& connection);
+  base::Expected<void> ReplayFrames(Connection& connection, uint32_t number,
+                                    const ContextRecord& record);
   base::Expected<void> ReplayContext(Connection& connection, uint32_t number,
                                      const ContextRecord& record);
   uint32_t NextBufferNumber();

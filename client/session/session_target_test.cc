@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/posix/memfd.h"
+#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
 #include "client/include/rknn_api.h"
 #include "client/session/fake_daemon.h"
@@ -21,6 +24,7 @@ namespace rknnd::client {
 namespace {
 
 using base::Code;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kContext = 0x4001;
@@ -32,6 +36,18 @@ std::string TestSocket() {
 
 std::span<const std::byte> Bytes(const char* text) {
   return std::as_bytes(std::span(text, strlen(text)));
+}
+
+// Memfds with a model's bytes that this process has open.
+size_t OpenModelFiles() {
+  size_t count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto file = std::filesystem::read_symlink(entry.path(), gone);
+    count += file.string().find("rknnd-model") != std::string::npos ? 1 : 0;
+  }
+  return count;
 }
 
 class SessionTargetTest : public testing::Test {
@@ -59,6 +75,15 @@ class SessionTargetTest : public testing::Test {
     auto source = ModelSource::OfBytes(Bytes(model), std::nullopt);
     ContextRequest request;
     request.number = number;
+    return target_->CreateContext(request, *source);
+  }
+
+  base::Expected<std::shared_ptr<const ModelDescription>> CreateFollower(
+      uint32_t number, uint32_t owner, const char* model) {
+    auto source = ModelSource::OfBytes(Bytes(model), std::nullopt);
+    ContextRequest request;
+    request.number = number;
+    request.weights_of = owner;
     return target_->CreateContext(request, *source);
   }
 
@@ -419,6 +444,116 @@ TEST_F(SessionTargetTest, BufferDestroyedWhileBoundDoesNotStopARebuild) {
   EXPECT_TRUE(Run(kContext).ok());
 }
 
+TEST_F(SessionTargetTest, ClosedDescriptorOfBoundMemoryCostsThatMemoryAlone) {
+  Open();
+  MakeRunnable(kContext);
+  auto buffer = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(buffer.ok());
+  Binding binding;
+  binding.buffer = buffer->number;
+  binding.size = 64;
+  binding.type = RKNN_TENSOR_FLOAT32;
+  ASSERT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+  // Closed, and its number something else's to the end: not one of the threads'
+  // here, which would race with those who look whose it is.
+  ASSERT_EQ(dup2(STDERR_FILENO, buffer->fd), buffer->fd);
+  daemon_.Stop();
+  daemon_.Start();
+  EXPECT_FALSE(Run(kContext).ok());
+  // The context is there, and other memory mends it.
+  auto other = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(other.ok());
+  binding.buffer = other->number;
+  EXPECT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+  EXPECT_TRUE(Run(kContext).ok());
+}
+
+TEST_F(SessionTargetTest, ContextThatIsLostHalfwayIsNotLeftInTheDaemon) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.Stop();
+  daemon_.set_refuses_binds(true);
+  daemon_.Start();
+  const auto report = Run(kContext);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.error().message, HasSubstr("rknnd was restarted"));
+  EXPECT_THAT(report.error().message, HasSubstr("no binds today"));
+  // Any answer comes after what was sent before it.
+  ASSERT_TRUE(Create(kContext + 1).ok());
+  EXPECT_THAT(daemon_.seen().contexts, ElementsAre(kContext + 1));
+}
+
+TEST_F(SessionTargetTest, InternalMemoryIsSetAgainAfterARestart) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  ASSERT_TRUE(Create(kContext + 1).ok());
+  auto buffer = target_->AllocateBuffer(4096, 0);
+  ASSERT_TRUE(buffer.ok());
+  const MemoryRange range{buffer->number, 64, 1000};
+  ASSERT_TRUE(target_->SetInternalMemory(kContext, range).ok());
+  ASSERT_TRUE(target_->SetWeightMemory(kContext, range).ok());
+  daemon_.Stop();
+  daemon_.Start();
+  EXPECT_TRUE(target_->SetCoreMask(kContext, 1).ok());
+  const auto seen = daemon_.seen();
+  ASSERT_EQ(seen.internal.size(), 1U);
+  EXPECT_EQ(seen.internal.at(kContext).buffer, buffer->number);
+  EXPECT_EQ(seen.internal.at(kContext).offset, 64U);
+  EXPECT_EQ(seen.internal.at(kContext).size, 1000U);
+}
+
+TEST_F(SessionTargetTest, InternalMemoryThatWasDestroyedDoesNotStopARebuild) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  auto buffer = target_->AllocateBuffer(4096, 0);
+  ASSERT_TRUE(buffer.ok());
+  ASSERT_TRUE(
+      target_->SetInternalMemory(kContext, {buffer->number, 0, 4096}).ok());
+  target_->ReleaseBuffer(buffer->number);
+  daemon_.Stop();
+  daemon_.Start();
+  EXPECT_TRUE(target_->SetCoreMask(kContext, 1).ok());
+  EXPECT_TRUE(daemon_.seen().internal.empty());
+}
+
+TEST_F(SessionTargetTest, ModelOfATokenIsAskedForAndNeverSent) {
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  const auto known = ModelSource::OfId(base::Sha256Of(Bytes("model")));
+  const auto unknown = ModelSource::OfId(base::Sha256Of(Bytes("other")));
+  ContextRequest request;
+  request.number = kContext + 1;
+  EXPECT_TRUE(target_->CreateContext(request, known).ok());
+  request.number = kContext + 2;
+  const auto refused = target_->CreateContext(request, unknown);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kNotFound);
+  EXPECT_THAT(refused.error().message, HasSubstr("of this token"));
+  EXPECT_EQ(daemon_.seen().uploads, 1U);
+}
+
+TEST_F(SessionTargetTest, BufferThatIsGivenUpIsReleasedByItsNumber) {
+  SessionOptions options = Options();
+  options.buffer_timeout = base::kMillisecond;
+  daemon_.set_silent_about_buffers(true);
+  Open(std::move(options));
+  auto memfd = base::MakeMemfd("frame", 4096);
+  ASSERT_TRUE(memfd.ok());
+
+  const auto made = target_->AllocateBuffer(64, 0);
+  const auto imported = target_->ImportBuffer(memfd->get(), 4096);
+
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, Code::kDeadlineExceeded);
+  ASSERT_FALSE(imported.ok());
+  EXPECT_EQ(imported.error().code, Code::kDeadlineExceeded);
+  // A request that is answered comes after both releases.
+  ASSERT_TRUE(Create(1).ok());
+  EXPECT_EQ(daemon_.seen().allocations, 1U);
+  EXPECT_EQ(daemon_.seen().imports, 1U);
+  EXPECT_TRUE(daemon_.seen().buffers.empty());
+}
+
 TEST_F(SessionTargetTest, ImportKeepsADescriptorOfItsOwn) {
   Open();
   auto memfd = base::MakeMemfd("test", 4096);
@@ -431,6 +566,83 @@ TEST_F(SessionTargetTest, ImportKeepsADescriptorOfItsOwn) {
   daemon_.Start();
   ASSERT_TRUE(target_->AllocateBuffer(64, 0).ok());
   EXPECT_EQ(daemon_.seen().imports, 2U);
+}
+
+// ---- weights of another model -----------------------------------------------
+
+TEST_F(SessionTargetTest, OwnerOfWeightsIsSentOnlyWhenTheDaemonLacksIt) {
+  Open();
+  ASSERT_TRUE(Create(kContext, "owner").ok());
+  daemon_.set_lacks_owners(false);
+  ASSERT_TRUE(CreateFollower(kContext + 1, kContext, "small").ok());
+  EXPECT_TRUE(daemon_.seen().owners.empty());
+
+  // The daemon keeps models: those given as bytes are not kept here too.
+  daemon_.set_lacks_owners(true);
+  const auto refused = CreateFollower(kContext + 2, kContext, "smaller");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kFailedPrecondition);
+}
+
+TEST_F(SessionTargetTest, OwnerIsSentWithItsFollower) {
+  daemon_.set_keeps_models(false);
+  Open();
+  ASSERT_TRUE(Create(kContext, "owner").ok());
+  ASSERT_TRUE(CreateFollower(kContext + 1, kContext, "small").ok());
+  EXPECT_THAT(daemon_.seen().owners, ElementsAre("owner"));
+  EXPECT_THAT(
+      daemon_.seen().last_upload_options,
+      HasSubstr("weights_of: " + base::ToHex(base::Sha256Of(Bytes("owner")))));
+}
+
+TEST_F(SessionTargetTest, RestartedDaemonGetsTheOwnerAgainThoughItIsGone) {
+  daemon_.set_keeps_models(false);
+  Open();
+  ASSERT_TRUE(Create(kContext, "owner").ok());
+  ASSERT_TRUE(CreateFollower(kContext + 1, kContext, "small").ok());
+  ASSERT_TRUE(target_->DestroyContext(kContext).ok());
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+
+  ASSERT_TRUE(target_->SetCoreMask(kContext + 1, 1).ok());
+  EXPECT_THAT(daemon_.seen().owners, ElementsAre("owner", "owner"));
+  EXPECT_EQ(daemon_.seen().contexts.size(), 1U);
+}
+
+TEST_F(SessionTargetTest, BytesOfOneModelAreKeptOnce) {
+  daemon_.set_keeps_models(false);
+  Open();
+  const size_t before = OpenModelFiles();
+  ASSERT_TRUE(Create(kContext, "model").ok());
+  ASSERT_TRUE(Create(kContext + 1, "model").ok());
+  EXPECT_EQ(OpenModelFiles(), before + 1);
+
+  ASSERT_TRUE(target_->DestroyContext(kContext).ok());
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+  EXPECT_TRUE(target_->SetCoreMask(kContext + 1, 1).ok());
+  ASSERT_TRUE(target_->DestroyContext(kContext + 1).ok());
+  EXPECT_EQ(OpenModelFiles(), before);
+}
+
+TEST_F(SessionTargetTest, DuplicateOfAFollowerNeedsNoOwner) {
+  daemon_.set_keeps_models(false);
+  Open();
+  ASSERT_TRUE(Create(kContext, "owner").ok());
+  ASSERT_TRUE(CreateFollower(kContext + 1, kContext, "small").ok());
+  ContextRequest request;
+  request.number = kContext + 2;
+  request.duplicate_of = kContext + 1;
+  EXPECT_TRUE(target_->CreateContext(request, nullptr).ok());
+  EXPECT_EQ(daemon_.seen().owners.size(), 1U);
+}
+
+TEST_F(SessionTargetTest, OwnerThatIsGoneIsAnError) {
+  Open();
+  const auto refused = CreateFollower(kContext + 1, kContext, "small");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kNotFound);
+  EXPECT_EQ(daemon_.seen().uploads, 0U);
 }
 
 TEST_F(SessionTargetTest, DescriptorReusedByTheProgramIsNeitherSentNorClosed) {

@@ -1,0 +1,43 @@
+#include "client/rknnrt/internal_memory_type.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "client/include/rknn_api.h"
+#include "client/rknnrt/log.h"
+
+namespace rknnd::client {
+
+std::optional<uint32_t> ParseInternalMemoryType(const char* text) {
+  constexpr std::string_view kSram = "sram";
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  const std::string_view view = text;
+  if (view == kSram) return 0;
+  if (view.starts_with("sram#")) {
+    const std::string_view number = view.substr(kSram.size() + 1);
+    uint32_t kib = 0;
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), kib);
+    if (error == std::errc() && end == number.data() + number.size()) {
+      return kib == 0 ? std::nullopt : std::optional<uint32_t>(kib);
+    }
+  }
+  Log(LogLevel::kWarning, "RKNN_INTERNAL_MEM_TYPE is '" + std::string(view) +
+                              "': 'sram' and 'sram#KIB' are understood, it "
+                              "has no effect");
+  return std::nullopt;
+}
+
+void AskForSram(ContextRequest* request) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
+  static const char* const text = getenv("RKNN_INTERNAL_MEM_TYPE");
+  static const std::optional<uint32_t> kib = ParseInternalMemoryType(text);
+  if (!kib.has_value()) return;
+  request->flags |= RKNN_FLAG_ENABLE_SRAM;
+  request->sram_limit = *kib;
+}
+
+}  // namespace rknnd::client
