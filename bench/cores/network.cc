@@ -4,14 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
+
+#include "bench/common/model_files.h"
 
 namespace rknnd::bench {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Between a quarter and one in half precision; any number of eight bits.
 void FillWithNoise(const Memory& memory, rknn_tensor_type type) {
@@ -36,16 +34,11 @@ void FillWithNoise(const Memory& memory, rknn_tensor_type type) {
 }  // namespace
 
 std::vector<NetworkFile> FindNetworks() {
-  const char* shared = std::getenv("RKNND_SHARED");
-  const fs::path root =
-      fs::path(shared != nullptr ? shared : RKNND_SOURCE_ROOT "/../shared") /
-      "models";
   std::vector<NetworkFile> networks;
-  std::error_code error;
   for (const char* name : {"yolox_nano", "squeezenet_fp16",
                            "retinaface_int8_qdq", "shufflenet_v2_int8"}) {
-    const fs::path path = root / name / "model.onnx";
-    if (fs::exists(path, error)) {
+    const std::string path = FindSharedModel(name);
+    if (!path.empty()) {
       networks.push_back({name, path, networks.empty()});
     } else if (networks.empty()) {
       networks.push_back({"detector",

@@ -84,7 +84,7 @@ int Main(int argc, char** argv) {
                  ? std::filesystem::path(RKNND_SOURCE_ROOT "/build/bench/peers")
                  : std::filesystem::absolute(out).parent_path() / "peers";
   }
-  const std::vector<ModelSet> models = FindModels();
+  const std::vector<ModelSet> models = FindModelSets();
   if (models.empty()) {
     std::puts("skipped: no models in $RKNND_SHARED/models");
     return 0;

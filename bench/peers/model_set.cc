@@ -3,10 +3,11 @@
 #include "bench/peers/model_set.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "bench/common/model_files.h"
 
 namespace rknnd::bench {
 namespace {
@@ -33,14 +34,10 @@ ModelSet Read(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<ModelSet> FindModels() {
-  const char* shared = std::getenv("RKNND_SHARED");
-  const fs::path root =
-      fs::path(shared != nullptr ? shared : RKNND_SOURCE_ROOT "/../shared") /
-      "models";
+std::vector<ModelSet> FindModelSets() {
   std::vector<ModelSet> models;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
+  for (const auto& entry : fs::directory_iterator(SharedModels(), error)) {
     if (fs::exists(entry.path() / "meta.json")) {
       models.push_back(Read(entry.path()));
     }

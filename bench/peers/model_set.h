@@ -25,7 +25,7 @@ struct ModelSet {
 };
 
 // By name; empty when the folder is not there.
-std::vector<ModelSet> FindModels();
+std::vector<ModelSet> FindModelSets();
 
 }  // namespace rknnd::bench
 

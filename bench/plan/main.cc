@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/model_files.h"
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/plan/planner.h"
@@ -32,23 +33,6 @@ namespace fs = std::filesystem;
 constexpr double kMostOverLeast = 1.10;
 // The guide's example: half of what an RK3588 has.
 constexpr uint64_t kSomeSram = 512 << 10;
-
-std::vector<fs::path> FindModels() {
-  std::vector<fs::path> models = {RKNND_SOURCE_ROOT
-                                  "/examples/detector/detector.onnx"};
-  const char* shared = std::getenv("RKNND_SHARED");
-  const fs::path root =
-      fs::path(shared != nullptr ? shared : RKNND_SOURCE_ROOT "/../shared") /
-      "models";
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    const fs::path file = entry.path() / "model.onnx";
-    if (fs::exists(file)) models.push_back(file);
-  }
-  if (error) std::fprintf(stderr, "no ../shared/models (set RKNND_SHARED)\n");
-  std::sort(models.begin() + 1, models.end());
-  return models;
-}
 
 std::vector<std::byte> Read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

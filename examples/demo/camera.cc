@@ -20,6 +20,7 @@
 #include "base/posix/mutex.h"
 #include "client/image/image.h"
 #include "client/include/rknnd.hpp"
+#include "client/launch/memory_rows.h"
 #include "examples/demo/detector_context.h"
 #include "examples/demo/figures.h"
 #include "examples/demo/letterboxer.h"
@@ -223,7 +224,7 @@ int Film(const CameraOptions& options) {
     // The first run takes its pages in; a film begins warm.
     eyes.back()->detector().Run();
   }
-  Say(ToJson(eyes.back()->detector().context().NpuMemory()));
+  Say(client::ToJson(eyes.back()->detector().context().NpuMemory()));
   if (std::getchar() == EOF) return 1;
 
   Sensor sensor(std::move(subject), options.seconds);

@@ -57,22 +57,6 @@ void Continue(StreamFigures& so_far, StreamFigures next) {
   so_far.latencies_us = std::move(latencies);
 }
 
-json ToJson(const rknnd_memory& memory) {
-  return {{"weight", memory.weight},
-          {"internal", memory.internal},
-          {"io", memory.io}};
-}
-
-std::optional<rknnd_memory> ToMemory(const std::string& line) {
-  return FromLine(line, [](const json& document) {
-    rknnd_memory memory = {};
-    document.at("weight").get_to(memory.weight);
-    document.at("internal").get_to(memory.internal);
-    document.at("io").get_to(memory.io);
-    return memory;
-  });
-}
-
 double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const auto count = static_cast<double>(values.size());

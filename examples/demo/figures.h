@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "client/include/rknnd.h"
-
 namespace rknnd::demo {
 
 struct StreamFigures {
@@ -34,9 +32,6 @@ std::optional<StreamFigures> ToStreamFigures(const std::string& line);
 // What the lines so far say and the next one: its figures, and the latencies of
 // both.
 void Continue(StreamFigures& so_far, StreamFigures next);
-
-nlohmann::json ToJson(const rknnd_memory& memory);
-std::optional<rknnd_memory> ToMemory(const std::string& line);
 
 // The value that `share` of them are not above; 0 of none.
 double Percentile(std::vector<double> values, double share);

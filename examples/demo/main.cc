@@ -5,8 +5,7 @@
 //   rknnd-demo [--streams N] [--contexts N] [--seconds S] [--json]
 //              [--output-dir DIR] [--model FILE --picture FILE]
 //
-// The program starts itself again, as cameras (--camera) and as holders of
-// contexts (--hold).
+// The program starts itself again, as cameras (--camera).
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -30,16 +28,20 @@
 #include "base/posix/interrupts.h"
 #include "client/ctl/finite_range.h"
 #include "client/launch/launcher.h"
+#include "client/launch/memory_rows.h"
 #include "examples/demo/camera.h"
 #include "examples/demo/figures.h"
-#include "examples/demo/holder.h"
-#include "examples/demo/memory_rows.h"
 #include "examples/demo/stream_table.h"
 
 namespace rknnd::demo {
 namespace {
 
 namespace fs = std::filesystem;
+
+using client::MemoryRow;
+
+// The slowest step of a camera is the load of its detectors on a small board.
+constexpr base::Nanoseconds kPatience = 60 * base::kSecond;
 
 struct Options {
   int streams = 4;
@@ -91,7 +93,7 @@ Film RunCameras(const client::Launcher& launcher, const Options& options,
                         options.output_dir + "/stream-" + number + ".png"},
                        {{"RKNND_TARGET", daemon.target()}}));
     const auto memory =
-        ToMemory(launcher.NextLine(cameras.back(), who, kPatience));
+        client::ToMemory(launcher.NextLine(cameras.back(), who, kPatience));
     if (!memory) throw std::runtime_error(who + " gave no figures");
     film.memory = *memory;
   }
@@ -122,13 +124,29 @@ Film RunCameras(const client::Launcher& launcher, const Options& options,
   return film;
 }
 
+void PrintRows(const std::vector<MemoryRow>& rows, int streams, int contexts) {
+  constexpr double kMiB = 1024 * 1024;
+  const auto mib = [](uint64_t bytes) {
+    return static_cast<double>(bytes) / kMiB;
+  };
+  std::printf("\n  NPU memory of %d x %d contexts, MiB  %8s %9s %9s %7s\n",
+              streams, contexts, "weights", "internal", "together", "of all");
+  for (const MemoryRow& row : rows) {
+    std::printf("  %-35s %8.2f %9.2f %9.2f %6.1f%%\n", row.name.c_str(),
+                mib(row.memory.weight), mib(row.memory.internal),
+                mib(row.npu_bytes()),
+                100.0 * static_cast<double>(row.npu_bytes()) /
+                    static_cast<double>(rows.front().npu_bytes()));
+  }
+}
+
 int RunDemo(const Options& options) {
   MakeOutputFolder(options.output_dir);
   const auto interrupts = base::Interrupts::Catch();
   if (!interrupts) throw std::runtime_error(interrupts.error().message);
   const client::Launcher launcher(&*interrupts);
-  std::vector<MemoryRow> rows =
-      MeasureRows(launcher, options.model, options.streams, options.contexts);
+  std::vector<MemoryRow> rows = client::MeasureRows(
+      launcher, options.model, options.streams, options.contexts);
   const client::PrivateDaemon daemon(launcher);
   const Film film = RunCameras(launcher, options, daemon);
   rows.push_back(
@@ -177,8 +195,6 @@ int Main(int argc, char** argv) {
   options.model = RKNND_SOURCE_ROOT "/examples/detector/detector.onnx";
   CameraOptions camera;
   camera.number = -1;
-  HolderOptions holder;
-  bool hold = false;
   app.add_option("--streams", options.streams, "camera processes")
       ->check(CLI::Range(1, 64));
   app.add_option("--contexts", options.contexts, "contexts in each")
@@ -194,26 +210,7 @@ int Main(int argc, char** argv) {
   app.add_option("--output-dir", options.output_dir, "where pictures go");
   app.add_option("--camera", camera.number, "be this camera")->group("");
   app.add_option("--output", camera.output, "the camera's picture")->group("");
-  const std::map<std::string, Duplicates> kinds = {
-      {"none", Duplicates::kNone},
-      {"stream", Duplicates::kPerStream},
-      {"all", Duplicates::kAll}};
-  app.add_option_function<std::string>(
-         "--hold",
-         [&](const std::string& kind) {
-           hold = true;
-           holder.duplicates = kinds.at(kind);
-         },
-         "hold contexts")
-      ->check(CLI::IsMember(kinds))
-      ->group("");
   CLI11_PARSE(app, argc, argv);
-  if (hold) {
-    holder.streams = options.streams;
-    holder.contexts = options.contexts;
-    holder.model = options.model;
-    return RunHolder(holder);
-  }
   if (camera.number < 0) return RunDemo(options);
   camera.contexts = options.contexts;
   camera.seconds = options.seconds;
