@@ -9,8 +9,11 @@
 #include "driver/soft/import/onnx_import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto graph =
-      rknnd::soft::ImportOnnx(std::as_bytes(std::span(data, size)), "fuzz");
+  const auto bytes = std::as_bytes(std::span(data, size));
+  const auto graph = rknnd::soft::ImportOnnx(bytes, "fuzz");
   if (!graph.ok() && graph.status().message().empty()) std::abort();
+  // As a file whose weights were removed, and as the one that has them.
+  const auto follower = rknnd::soft::ImportOpen(bytes, "fuzz", bytes);
+  if (!follower.ok() && follower.status().message().empty()) std::abort();
   return 0;
 }

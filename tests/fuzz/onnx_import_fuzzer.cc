@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <span>
 
@@ -31,8 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const rknnd::soft::SingleThreaded alone;
   // As the device does: libraries below may throw.
   try {
+    rknnd::driver::LoadRequest request;
+    request.bytes = std::as_bytes(std::span(data, size));
+    request.name = "fuzz";
     const auto model = rknnd::soft::SoftModel::Compile(
-        std::as_bytes(std::span(data, size)), "", "fuzz", *soc);
+        request, *soc, std::make_shared<rknnd::soft::WeightPool>());
     if (!model.ok()) {
       Require(!model.status().message().empty());
       return 0;

@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "driver/rknn_file/testing/rknn_builder.h"
+#include "driver/soft/soft_device.h"
 #include "driver/soft/testing/onnx_builder.h"
+#include "driver/soft/testing/run_model.h"
 
 namespace {
 
@@ -97,6 +100,13 @@ void WriteOnnx(const std::filesystem::path& folder) {
             .Metadata("rknn.dynamic_input", "[[[1,4]],[[2,4]]]")
             .Node("Relu", {"x"}, {"y"}, "relu")
             .Output("y", {-1, 4}));
+  Write(folder, "without_weights",
+        OnnxBuilder()
+            .Input("x", {1, 3, 8, 8})
+            .Floats("w", {4, 3, 3, 3}, {})
+            .Node("Conv", {"x", "w", "b"}, {"y"}, "conv")
+            .Ints("pads", {1, 1, 1, 1})
+            .Output("y", {1, 4, 8, 8}));
   Write(folder, "scale_zero",
         OnnxBuilder()
             .Input("x", {1, 4, 4, 4})
@@ -131,6 +141,27 @@ void WriteRknn(const std::filesystem::path& folder) {
   Write(folder, "encrypted", "CYPTRKNN" + std::string(56, 'x'));
 }
 
+// Forms of the networks that onnx_import_fuzzer starts from, as this machine
+// compiles them.
+void WriteCompiled(const std::filesystem::path& networks,
+                   const std::filesystem::path& folder) {
+  auto device = *rknnd::soft::OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+  for (const auto& file : std::filesystem::directory_iterator(networks)) {
+    const std::vector<std::byte> bytes =
+        rknnd::soft::testing::ReadFile(file.path().string());
+    auto model = device->Load({bytes, "", "seed"});
+    if (!model.ok()) continue;
+    std::string form;
+    const absl::Status written =
+        (*model)->WriteCompiled([&](std::span<const std::byte> piece) {
+          form.append(reinterpret_cast<const char*>(piece.data()),
+                      piece.size());
+          return absl::OkStatus();
+        });
+    if (written.ok()) Write(folder, file.path().filename().string(), form);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -141,5 +172,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder(argv[1]);
   WriteOnnx(folder / "onnx_import_fuzzer");
   WriteRknn(folder / "rknn_file_fuzzer");
+  WriteCompiled(folder / "onnx_import_fuzzer",
+                folder / "compiled_model_fuzzer");
   return 0;
 }

@@ -7,35 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include "base/posix/child_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 
 namespace rknnd::integration {
 namespace {
-
-// Runs a C program with this target; its exit code. What it prints is added to
-// the test's messages.
-int RunProgram(const std::vector<std::string>& arguments,
-               const std::string& target, const std::string& folder) {
-  base::ChildProcess::Options options;
-  options.arguments = arguments;
-  options.environment = {{"RKNND_TARGET", target}};
-  options.error_file = folder + "/program.log";
-  auto process = base::ChildProcess::Start(options);
-  if (!process.ok()) {
-    ADD_FAILURE() << process.error().message;
-    return -1;
-  }
-  const auto out = process->ReadAll(kPatience);
-  const auto code = process->Wait(kPatience);
-  const int result = code.ok() ? *code : -1;
-  if (result != 0) {
-    ADD_FAILURE() << (out.ok() ? *out : out.error().message)
-                  << ReadText(options.error_file);
-  }
-  return result;
-}
 
 struct Network {
   const char* name;
@@ -81,9 +57,8 @@ TEST_P(AnswersTest, StoredAnswersComeBack) {
   arguments.emplace_back(":");
   arguments.insert(arguments.end(), model->outputs.begin(),
                    model->outputs.end());
-  EXPECT_EQ(RunProgram(arguments, target == kLocal ? kLocal : daemon().target(),
-                       folder()),
-            0);
+  EXPECT_EQ(
+      RunProgram(arguments, target == kLocal ? kLocal : daemon().target()), 0);
 }
 
 std::string NameOf(const testing::TestParamInfo<Parameters>& tested) {
@@ -123,7 +98,7 @@ TEST_F(VendorProgramTest, FindsWhatItExpectsOverTheSocket) {
   const TestModel model = MakeConvNet(folder());
   EXPECT_EQ(
       RunProgram({ProgramPath("tests/integration_vendor_style"), model.path},
-                 daemon().target(), folder()),
+                 daemon().target()),
       0);
 }
 
@@ -131,7 +106,7 @@ TEST_F(VendorProgramTest, FindsWhatItExpectsInItsOwnProcess) {
   const TestModel model = MakeConvNet(folder());
   EXPECT_EQ(
       RunProgram({ProgramPath("tests/integration_vendor_style"), model.path},
-                 kLocal, folder()),
+                 kLocal),
       0);
 }
 

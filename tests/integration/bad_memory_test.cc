@@ -78,13 +78,13 @@ TEST_F(BadMemoryTest, ClosedDescriptorIsRefused) {
 
 TEST_F(BadMemoryTest, SizeAndOffsetPastTheEndAreRefused) {
   EXPECT_THAT(client_->Do("import i m sealed 4096 8192 0"),
-              Fails(RKNN_ERR_FAIL, "the kernel says 4096"));
+              Fails(RKNN_ERR_FAIL, "which has 4096 bytes"));
   EXPECT_THAT(client_->Do("import i m sealed 4096 4096 4096"),
-              Fails(RKNN_ERR_FAIL, "the kernel says 4096"));
+              Fails(RKNN_ERR_FAIL, "which has 4096 bytes"));
   EXPECT_THAT(client_->Do("import i m sealed 4096 4294967295 2147483647"),
-              Fails(RKNN_ERR_FAIL, "the kernel says 4096"));
+              Fails(RKNN_ERR_FAIL, "which has 4096 bytes"));
   EXPECT_THAT(client_->Do("import i m sealed 4096 4096 -1"),
-              Fails(RKNN_ERR_FAIL, "offset is negative"));
+              Fails(RKNN_ERR_FAIL, "offset -1 is negative"));
   EXPECT_TRUE(NeighbourIsWell());
 }
 
@@ -159,6 +159,60 @@ TEST_F(BadMemoryTest, MemoryDestroyedTwiceIsFoundOut) {
   EXPECT_THAT(client_->Do("bind m c in 0"),
               Fails(RKNN_ERR_PARAM_INVALID, "was destroyed already"));
   EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(BadMemoryTest, MemfdCannotShrinkAfterTheImport) {
+  ASSERT_TRUE(Done(client_->Do("import in m sealed 65536 65536 0")));
+  ASSERT_TRUE(Done(client_->Do("bind m in in 0")));
+  // The seal that import insists on.
+  EXPECT_EQ(client_->Do("shrink in").code, RKNN_ERR_FAIL);
+  ASSERT_TRUE(Done(client_->Do("fill in" + model_.input_list())));
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(BadMemoryTest, MemoryThatMayOnlyBeReadIsAnInputAndNoOutput) {
+  ASSERT_TRUE(Done(client_->Do("import in m readonly 65536 65536 0")));
+  ASSERT_TRUE(Done(client_->Do("create out m 64")));
+  ASSERT_TRUE(Done(client_->Do("bind m in in 0")));
+  EXPECT_THAT(client_->Do("bind m in out 0"),
+              Fails(RKNN_ERR_PARAM_INVALID, "whose fd allows reading only"));
+  ASSERT_TRUE(Done(client_->Do("bind m out out 0")));
+  ASSERT_TRUE(Done(client_->Do("run m")));
+  EXPECT_EQ(client_->Do("peek out 0 8").text, "0000000000000000");
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(BadMemoryTest, DescriptorClosedWhileBoundIsNotMissed) {
+  ASSERT_TRUE(Done(client_->Do("import in m sealed 65536 65536 0")));
+  ASSERT_TRUE(Done(client_->Do("import out m sealed 65536 65536 0")));
+  ASSERT_TRUE(Done(client_->Do("bind m in in 0")));
+  ASSERT_TRUE(Done(client_->Do("bind m out out 0")));
+  ASSERT_TRUE(Done(client_->Do("fill in" + model_.input_list())));
+  ASSERT_TRUE(Done(client_->Do("close_fd in")));
+  ASSERT_TRUE(Done(client_->Do("close_fd out")));
+  ASSERT_TRUE(Done(client_->Do("run m")));
+  EXPECT_TRUE(Right(client_->Do("compare_mem out" + model_.output_list())));
+  ASSERT_TRUE(Done(client_->Do("destroy_mem m in")));
+  ASSERT_TRUE(Done(client_->Do("destroy_mem m out")));
+  EXPECT_EQ(Status().buffer_count, 2U);  // the neighbour's
+}
+
+TEST_F(BadMemoryTest, MemoryDestroyedWhileAJobRunsStaysUntilItsEnd) {
+  const TestModel slow = MakeSlow(folder());
+  ASSERT_TRUE(Done(client_->Do("init s " + slow.path)));
+  ASSERT_TRUE(Done(client_->Do("bind_all s")));
+  client_->Send("start run s");
+  ASSERT_TRUE(Done(client_->Receive()));
+  ASSERT_TRUE(SeesJobRunning());
+  ASSERT_TRUE(Done(client_->Do("destroy_mem s s.in0")));
+  ASSERT_TRUE(Done(client_->Do("destroy_mem s s.out0")));
+  const Reply run = client_->Do("finish");
+  if (run.code != RKNN_SUCC) {
+    EXPECT_NE(run.text, "");
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+  ASSERT_TRUE(Done(client_->Do("destroy s")));
+  EXPECT_TRUE(Eventually([&] { return Status().buffer_count == 2; }));
 }
 
 TEST_F(BadMemoryTest, MemoryDestroyedWhileBoundStaysGoodForTheRun) {

@@ -287,6 +287,50 @@ TEST_F(HostileClientTest, HugeSizesAndOffsetsAreRefused) {
               IsRefused(Code::kInvalidArgument, "does not exist"));
 }
 
+TEST_F(HostileClientTest, FramesAndAddressesThatAreNoneAreRefused) {
+  enemy_->SayHello();
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
+  wire::AllocateBuffer allocate{};
+  allocate.buffer = 1;
+  allocate.size = 4096;
+  ASSERT_TRUE(enemy_->Ask(wire::Verb::kAllocateBuffer, allocate).ok());
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  const auto refused = [&](const auto& change) {
+    wire::BindFrame frame{};
+    frame.context = 7;
+    frame.format = 1;
+    frame.width = frame.height = 16;
+    frame.planes_count = 2;
+    frame.planes[0].buffer = frame.planes[1].buffer = 1;
+    frame.planes[0].size = frame.planes[1].size = 4096;
+    change(frame);
+    const auto reply = enemy_->Ask(wire::Verb::kBindFrame, frame);
+    EXPECT_FALSE(reply.ok());
+  };
+  refused([](auto& frame) { frame.context = kMost; });
+  refused([](auto& frame) { frame.index = kMost; });
+  refused([](auto& frame) { frame.format = kMost; });
+  refused([](auto& frame) { frame.width = frame.height = kMost; });
+  refused([](auto& frame) { frame.planes[1].buffer = kMost; });
+  refused([](auto& frame) { frame.planes[0].stride = kMost; });
+  refused([](auto& frame) { frame.planes[0].offset = ~uint64_t{0}; });
+  refused([](auto& frame) { frame.planes[0].size = ~uint64_t{0}; });
+  refused([](auto& frame) { frame.crop_x = frame.crop_width = kMost; });
+  refused([](auto& frame) { frame.fit = kMost; });
+  refused([](auto& frame) { frame.planes_count = 0; });
+
+  wire::ImportPhysical physical{};
+  physical.buffer = 2;
+  for (const uint64_t address : {uint64_t{0}, ~uint64_t{0}}) {
+    physical.address = address;
+    for (const uint64_t size : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
+      physical.size = size;
+      EXPECT_FALSE(enemy_->Ask(wire::Verb::kImportPhysical, physical).ok());
+    }
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+}
+
 TEST_F(HostileClientTest, ShapesThatAreNoneAreRefused) {
   enemy_->SayHello();
   ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());

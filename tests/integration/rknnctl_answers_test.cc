@@ -63,10 +63,12 @@ class RknnctlAnswersTest : public IntegrationTest {
 
 TEST_F(RknnctlAnswersTest, Status) {
   const json status = Ask({"status"});
-  EXPECT_THAT(
-      Fields(status),
-      UnorderedElementsAre("device", "uptime_s", "sessions", "models",
-                           "contexts", "buffers", "jobs", "memory", "sram"));
+  EXPECT_THAT(Fields(status),
+              UnorderedElementsAre("device", "uptime_s", "sessions", "models",
+                                   "contexts", "buffers", "jobs", "memory",
+                                   "sram", "cache_syncs"));
+  EXPECT_THAT(Fields(status["cache_syncs"]),
+              UnorderedElementsAre("done", "skipped"));
   EXPECT_THAT(Fields(status["device"]),
               UnorderedElementsAre("kind", "soc", "cores", "driver"));
   EXPECT_THAT(Fields(status["jobs"]),
@@ -109,9 +111,12 @@ TEST_F(RknnctlAnswersTest, Sessions) {
 TEST_F(RknnctlAnswersTest, Models) {
   const json models = Ask({"models"});
   ASSERT_THAT(models, SizeIs(1));
-  EXPECT_THAT(Fields(models[0]),
-              UnorderedElementsAre("sha256", "name", "contexts", "weight",
-                                   "internal", "loads"));
+  EXPECT_THAT(
+      Fields(models[0]),
+      UnorderedElementsAre("sha256", "name", "contexts", "weight",
+                           "weight_held", "internal", "loads", "preloaded"));
+  EXPECT_EQ(models[0]["weight_held"],
+            Ask({"mem"})["kinds"]["weight"].get<uint64_t>());
   EXPECT_EQ(models[0]["sha256"], Hash());
   EXPECT_EQ(models[0]["name"], "conv_net.onnx");
   EXPECT_EQ(models[0]["contexts"], 2);
@@ -156,11 +161,14 @@ TEST_F(RknnctlAnswersTest, Buffers) {
 
 TEST_F(RknnctlAnswersTest, Memory) {
   const json memory = Ask({"mem"});
-  EXPECT_THAT(
-      Fields(memory),
-      UnorderedElementsAre("kinds", "models", "sessions", "unshared_total"));
+  EXPECT_THAT(Fields(memory),
+              UnorderedElementsAre("kinds", "models", "sessions",
+                                   "unshared_total", "users", "budget"));
   EXPECT_THAT(Fields(memory["kinds"]),
               UnorderedElementsAre("weight", "internal", "io", "other"));
+  EXPECT_THAT(Fields(memory["budget"]), UnorderedElementsAre("total", "used"));
+  ASSERT_THAT(memory["users"], SizeIs(1));
+  EXPECT_EQ(memory["users"][0]["memory"], memory["sessions"][0]["memory"]);
   ASSERT_THAT(memory["models"], SizeIs(1));
   ASSERT_THAT(memory["sessions"], SizeIs(1));
   EXPECT_EQ(memory["kinds"]["weight"], memory["models"][0]["weight"]);

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/child_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 
@@ -25,28 +24,6 @@ std::string ShapeOf(int side) {
 
 class ShapesTest : public IntegrationTest {
  protected:
-  int RunProgram(const std::vector<std::string>& arguments,
-                 const std::string& target, const std::string& soc = "") {
-    base::ChildProcess::Options options;
-    options.arguments = arguments;
-    options.environment = {{"RKNND_TARGET", target}};
-    if (!soc.empty()) options.environment.emplace_back("RKNND_SOC", soc);
-    options.error_file = folder() + "/program.log";
-    auto process = base::ChildProcess::Start(options);
-    if (!process.ok()) {
-      ADD_FAILURE() << process.error().message;
-      return -1;
-    }
-    const auto out = process->ReadAll(kPatience);
-    const auto code = process->Wait(kPatience);
-    const int result = code.ok() ? *code : -1;
-    if (result != 0) {
-      ADD_FAILURE() << (out.ok() ? *out : out.error().message)
-                    << ReadText(options.error_file);
-    }
-    return result;
-  }
-
   int RunShapes(const std::string& target) {
     std::vector<std::string> arguments = {
         ProgramPath("tests/integration_dynamic_shapes"),
@@ -66,13 +43,15 @@ class ShapesTest : public IntegrationTest {
 
   // Data for the row of this index, a run, and its answer.
   static testing::AssertionResult RunsRight(ClientProcess& client,
-                                            const TestModel& model,
-                                            size_t row) {
-    if (auto set = Done(client.Do("inputs c " + model.inputs[row])); !set) {
+                                            const TestModel& model, size_t row,
+                                            const std::string& context = "c") {
+    if (auto set =
+            Done(client.Do("inputs " + context + " " + model.inputs[row]));
+        !set) {
       return set;
     }
-    if (auto run = Done(client.Do("run c")); !run) return run;
-    return Right(client.Do("compare c " + model.outputs[row]));
+    if (auto run = Done(client.Do("run " + context)); !run) return run;
+    return Right(client.Do("compare " + context + " " + model.outputs[row]));
   }
 };
 
@@ -154,6 +133,42 @@ TEST_F(ShapesTest, AnUnlistedShapeIsNamedWithTheListedOnes) {
               Fails(RKNN_ERR_INPUT_INVALID,
                     "input 0 'image' of shape 1x9x9x3 (NHWC) is in none of the "
                     "rows"));
+}
+
+// The vendor's library refuses this and the next.
+TEST_F(ShapesTest, ADuplicateChoosesItsOwnShape) {
+  const TestModel model = MakeListedConvNet(folder(), kSides);
+  StartDaemon();
+  const auto client = StartClient();
+  ASSERT_TRUE(Done(client->Do("init c " + model.path)));
+  ASSERT_TRUE(Done(client->Do("shape c " + ShapeOf(8))));
+
+  ASSERT_TRUE(Done(client->Do("dup d c")));
+
+  EXPECT_THAT(client->Do("run d"),
+              Fails(RKNN_ERR_INPUT_INVALID, "lists 3 shapes and none is"));
+  ASSERT_TRUE(Done(client->Do("shape d " + ShapeOf(24))));
+  EXPECT_TRUE(RunsRight(*client, model, 1, "d"));
+  EXPECT_TRUE(RunsRight(*client, model, 0));
+  ASSERT_TRUE(Done(client->Do("destroy c")));
+  EXPECT_TRUE(RunsRight(*client, model, 1, "d"));
+}
+
+TEST_F(ShapesTest, AModelThatListsShapesSharesItsWeights) {
+  const TestModel listed = MakeListedConvNet(folder(), kSides);
+  const TestModel fixed = MakeConvNetOfSide(folder(), 16);
+  StartDaemon();
+  const auto client = StartClient();
+  ASSERT_TRUE(Done(client->Do("init c " + listed.path)));
+
+  ASSERT_TRUE(Done(client->Do("share d " + fixed.path + " c")));
+  ASSERT_TRUE(Done(client->Do("share e " + listed.path + " c")));
+
+  ASSERT_TRUE(Done(client->Do("inputs d " + listed.inputs[2])));
+  ASSERT_TRUE(Done(client->Do("run d")));
+  EXPECT_TRUE(Right(client->Do("compare d " + listed.outputs[2])));
+  ASSERT_TRUE(Done(client->Do("shape e " + ShapeOf(8))));
+  EXPECT_TRUE(RunsRight(*client, listed, 0, "e"));
 }
 
 TEST_F(ShapesTest, ASocOfOneCoreSpreadsNoBatch) {

@@ -49,6 +49,8 @@ static const any_function all_functions[] = {
     (any_function)rknnd_dump,
     (any_function)rknnd_last_error,
     (any_function)rknnd_last_run,
+    (any_function)rknnd_place_frame,
+    (any_function)rknnd_set_input_frame,
     (any_function)rknnd_query_copies,
     (any_function)rknnd_query_layers,
     (any_function)rknnd_version,

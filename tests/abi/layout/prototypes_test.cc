@@ -84,6 +84,10 @@ static_assert(Is<int(rknn_context, rknnd_run_report*)>(rknnd_last_run));
 static_assert(
     Is<int(rknn_context, const rknnd_layer**, uint32_t*)>(rknnd_query_layers));
 static_assert(Is<int(rknn_context, const char*)>(rknnd_dump));
+static_assert(
+    Is<int(rknn_context, uint32_t, const rknnd_frame*)>(rknnd_set_input_frame));
+static_assert(Is<int(rknn_context, uint32_t, const rknnd_frame*,
+                     rknnd_placement*, uint32_t)>(rknnd_place_frame));
 
 static_assert(std::is_same_v<rknn_matmul_ctx, rknn_context>);
 static_assert(std::is_same_v<get_custom_op_func, rknn_custom_op* (*)()>);

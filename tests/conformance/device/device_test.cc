@@ -70,7 +70,7 @@ class DeviceTest : public ::testing::TestWithParam<Kind> {
   }
 
   std::unique_ptr<driver::Model> Load(const std::vector<std::byte>& bytes) {
-    auto model = device_->Load(bytes, "", "m.onnx");
+    auto model = device_->Load({bytes, "", "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     return model.ok() ? *std::move(model) : nullptr;
   }
@@ -117,7 +117,7 @@ TEST_P(DeviceTest, InfoHasCoresAndVersionsThatProgramsCanParse) {
 TEST_P(DeviceTest, BytesThatAreNoModelAreAnErrorThatNamesIt) {
   const std::vector<std::byte> garbage(100, std::byte{0x5a});
 
-  auto model = device_->Load(garbage, "", "broken.onnx");
+  auto model = device_->Load({garbage, "", "broken.onnx"});
 
   ASSERT_FALSE(model.ok());
   EXPECT_THAT(std::string(model.status().message()),

@@ -101,7 +101,8 @@ std::optional<std::string> RunFolded(const OnnxCase& test,
 std::optional<std::string> RunLoaded(driver::Device& device,
                                      const OnnxCase& test,
                                      const OnnxCase::DataSet& data) {
-  auto model = device.Load(std::as_bytes(std::span(test.model)), "", test.name);
+  auto model =
+      device.Load({std::as_bytes(std::span(test.model)), "", test.name});
   if (absl::IsFailedPrecondition(model.status()) ||
       absl::IsUnimplemented(model.status())) {
     return std::nullopt;

@@ -42,6 +42,7 @@ class DaemonProcess {
   [[nodiscard]] std::string target() const { return "unix:" + socket_; }
   // What it said on stderr, over all its lives.
   [[nodiscard]] std::string log() const;
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
   // False once it has ended by itself.
   bool alive();
   // Descriptors it has open, threads it has.

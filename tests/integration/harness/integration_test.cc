@@ -1,5 +1,7 @@
 #include "tests/integration/harness/integration_test.h"
 
+#include "tests/integration/harness/files.h"
+
 namespace rknnd::integration {
 namespace {
 
@@ -92,6 +94,29 @@ testing::AssertionResult IntegrationTest::OnlyNeighbourIsLeft() {
          << "still held: " << last << "; wanted: " << wanted;
 }
 
+int IntegrationTest::RunProgram(const std::vector<std::string>& arguments,
+                                const std::string& target,
+                                const Environment& more, int most) {
+  base::ChildProcess::Options options;
+  options.arguments = arguments;
+  options.environment = more;
+  options.environment.emplace_back("RKNND_TARGET", target);
+  options.error_file = folder() + "/program.log";
+  auto process = base::ChildProcess::Start(options);
+  if (!process.ok()) {
+    ADD_FAILURE() << process.error().message;
+    return -1;
+  }
+  const auto out = process->ReadAll(kPatience);
+  const auto code = process->Wait(kPatience);
+  const int result = code.ok() ? *code : -1;
+  if (result < 0 || result > most) {
+    ADD_FAILURE() << (out.ok() ? *out : out.error().message)
+                  << ReadText(options.error_file);
+  }
+  return result;
+}
+
 void IntegrationTest::StartNeighbour() {
   neighbour_model_ = MakeRelu(folder());
   neighbour_ = StartClient();
@@ -102,6 +127,8 @@ void IntegrationTest::StartNeighbour() {
       Done(neighbour_->Do("fill n.in0" + neighbour_model_.input_list())));
   ASSERT_TRUE(NeighbourIsWell());
 }
+
+void IntegrationTest::EndNeighbour() { neighbour_.reset(); }
 
 testing::AssertionResult IntegrationTest::NeighbourIsWell() {
   if (!daemon_->alive()) {

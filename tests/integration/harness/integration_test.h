@@ -46,6 +46,12 @@ class IntegrationTest : public testing::Test {
   std::unique_ptr<ClientProcess> StartClient(const Environment& more = {},
                                              const std::string& target = "");
 
+  // Runs a program to its end against this target; its exit code, or -1. What
+  // it printed is a failure when the code is not from 0 to `most`.
+  int RunProgram(const std::vector<std::string>& arguments,
+                 const std::string& target, const Environment& more = {},
+                 int most = 0);
+
   // Asks the daemon over a connection of the test's own, which is left out of
   // the count of sessions.
   wire::Report Ask(rknnd_v1_ReportKind kind);
@@ -61,6 +67,8 @@ class IntegrationTest : public testing::Test {
 
   // A second client at work on memory of its own, from now on.
   void StartNeighbour();
+  // In order; from then on there is none.
+  void EndNeighbour();
   // It runs once more, with the right answer, and the daemon lives.
   testing::AssertionResult NeighbourIsWell();
 

@@ -280,6 +280,26 @@ TestModel MakeConvNetOfSide(const std::string& folder, int side) {
       .Write(folder, x, Convolution().ApplyRelu(x, width));
 }
 
+TestModel MakeFrameNet(const std::string& folder, int width, int height) {
+  constexpr int64_t kWindow = 4;
+  static_assert(kOut == kWindow);  // a number for each row of a window
+  Builder builder("frame_net", kOpset);
+  builder.Input("image", {1, kIn, height, width});
+  builder.Output("features", {1, int64_t{width} * height / kWindow});
+  // The sums of a window of pixels fit into halves.
+  std::vector<float> weights = Numbers(kOut * kIn * kWindow * kWindow, 5);
+  for (float& weight : weights) weight /= 64;
+  builder.Weights("w", {kOut, kIn, kWindow, kWindow}, weights);
+  onnx::NodeProto& node = builder.Node("Conv", "conv", {"image", "w"}, "sums");
+  AddInts(node, "kernel_shape", {kWindow, kWindow});
+  AddInts(node, "strides", {kWindow, kWindow});
+  builder.Node("Flatten", "flatten", {"sums"}, "features");
+  TestModel model = builder.Write(folder, {}, {});
+  model.inputs.clear();
+  model.outputs.clear();
+  return model;
+}
+
 TestModel MakeListedConvNet(const std::string& folder,
                             const std::vector<int>& sides) {
   Builder builder = ConvNetBuilder("listed", -1);
@@ -351,6 +371,65 @@ TestModel MakeConvChain(const std::string& folder, size_t convolutions) {
                 y.begin() + static_cast<ptrdiff_t>(c * kPixels));
   }
   return builder.Write(folder, x, y);
+}
+
+namespace {
+
+// Convolutions that each turn the channels by one and multiply them by these
+// numbers.
+TestModel MakeTurns(const std::string& folder, const std::string& name,
+                    size_t side, const std::vector<float>& factors,
+                    bool with_weights) {
+  constexpr size_t kChannels = 64;
+  const size_t pixels = side * side;
+  Builder builder(name, kOpset);
+  const Dims dims = {1, kChannels, static_cast<int64_t>(side),
+                     static_cast<int64_t>(side)};
+  builder.Input("x", dims);
+  builder.Output("y", dims);
+  std::string last = "x";
+  float product = 1;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    // Only the middle of the window counts.
+    std::vector<float> turn(kChannels * kChannels * 9);
+    for (size_t o = 0; o < kChannels; ++o) {
+      turn[(o * kChannels + (o + 1) % kChannels) * 9 + 4] = factors[i];
+    }
+    if (!with_weights) turn.clear();
+    const std::string weights = "w" + std::to_string(i);
+    builder.Weights(weights, {kChannels, kChannels, 3, 3}, turn);
+    const std::string next =
+        i + 1 == factors.size() ? "y" : "t" + std::to_string(i);
+    onnx::NodeProto& node = builder.Node("Conv", "conv_" + std::to_string(i),
+                                         {last, weights}, next);
+    AddInts(node, "pads", {1, 1, 1, 1});
+    last = next;
+    product *= factors[i];
+  }
+  const std::vector<float> x = Numbers(kChannels * pixels);
+  std::vector<float> y(x.size());
+  for (size_t c = 0; c < kChannels; ++c) {
+    const size_t from = (c + factors.size()) % kChannels;
+    for (size_t i = 0; i < pixels; ++i) {
+      y[c * pixels + i] = product * x[from * pixels + i];
+    }
+  }
+  return builder.Write(folder, x, y);
+}
+
+}  // namespace
+
+TestModel MakeResolution(const std::string& folder, size_t side,
+                         bool with_weights) {
+  return MakeTurns(folder,
+                   "turns_" + std::to_string(side) +
+                       (with_weights ? "" : "_without_weights"),
+                   side, {2, -1, 3}, with_weights);
+}
+
+TestModel MakeOtherResolution(const std::string& folder, size_t side) {
+  return MakeTurns(folder, "other_turns_" + std::to_string(side), side,
+                   {2, -1, 5}, true);
 }
 
 TestModel MakeTinyLayers(const std::string& folder, size_t layers) {

@@ -31,6 +31,9 @@ TestModel MakeConvNet(const std::string& folder);
 TestModel MakeOtherConvNet(const std::string& folder);
 // The net for a square picture of `side` pixels.
 TestModel MakeConvNetOfSide(const std::string& folder, int side);
+// One that sees all of a camera's picture, in windows of 4 x 4; one flat output
+// of width * height / 4 numbers. Comes without inputs and outputs.
+TestModel MakeFrameNet(const std::string& folder, int width, int height);
 // The net with open sides that lists these; an input and an output for each.
 TestModel MakeListedConvNet(const std::string& folder,
                             const std::vector<int>& sides);
@@ -44,6 +47,12 @@ TestModel MakeTinyLayers(const std::string& folder, size_t layers);
 // So many convolutions, of some hundred microseconds each, that turn the
 // channels by one: several cores share each of them.
 TestModel MakeConvChain(const std::string& folder, size_t convolutions = 4);
+// A network for a picture of `side` pixels with 432 KiB of weights, the same
+// for every side; without them it has their names and dims alone.
+TestModel MakeResolution(const std::string& folder, size_t side,
+                         bool with_weights = true);
+// The same but for one of its weights.
+TestModel MakeOtherResolution(const std::string& folder, size_t side);
 // A small one with weights and intermediate tensors.
 TestModel MakeChain(const std::string& folder);
 // A model that takes its time to load: tens of megabytes of weights.

@@ -133,6 +133,9 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       // call; the third: PATH THREADS RUNS INPUT...
       {"init", {&Commands::Init, 2}},
       {"init_bytes", {&Commands::InitBytes, 2}},
+      // CTX PATH OWNER: with the weights of another context's model
+      {"share", {&Commands::InitShared, 3}},
+      {"share_bytes", {&Commands::InitBytesShared, 3}},
       {"storm", {&Commands::InitStorm, 4}},
       {"dup", {&Commands::Duplicate, 2}},              // NEW OLD
       {"destroy", {&Commands::Destroy, 1}},            // CTX
@@ -141,6 +144,7 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"shape", {&Commands::SetShape, 3}},      // CTX FMT DIM...: of input 0
       {"inputs", {&Commands::SetInputs, 1}},    // CTX FILE...
       {"input", {&Commands::SetOneInput, 4}},   // CTX INDEX TYPE BYTES
+      {"pixels", {&Commands::SetPixels, 2}},    // CTX FILE: input 0, UINT8
       {"run", {&Commands::Run, 1}},             // CTX [TIMEOUT_MS]
       {"outputs", {&Commands::GetOutputs, 1}},  // CTX: a hash
       {"compare", {&Commands::Compare, 2}},     // CTX FILE...: relative error
@@ -148,6 +152,7 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"report", {&Commands::Report, 1}},       // CTX: "core N" of the last run
       {"took", {&Commands::TellTime, 1}},  // CTX: ns of the last run, on cores
       {"memory_size", {&Commands::AskMemorySize, 1}},  // CTX
+      {"sram_size", {&Commands::AskSramSize, 1}},      // CTX: "TOTAL FREE"
       // CTX: "NAME TYPE LAYOUT DIMS ZERO SCALE; ..., 'CUSTOM STRING'"
       {"describe", {&Commands::Describe, 1}},
       // MEM CTX BYTES [FLAGS]
@@ -157,9 +162,32 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"destroy_mem", {&Commands::DestroyMemory, 2}},  // CTX MEM
       {"bind", {&Commands::Bind, 4}},         // CTX MEM in|out INDEX [TYPE]
       {"bind_all", {&Commands::BindAll, 1}},  // CTX: CTX.in0, ... CTX.out0, ...
-      {"fill", {&Commands::Fill, 2}},         // MEM FILE
+      // CTX MEM FORMAT WIDTH HEIGHT: of input 0, its planes in one piece
+      {"frame", {&Commands::SetFrame, 5}},
+      {"fill", {&Commands::Fill, 2}},                  // MEM FILE
       {"compare_mem", {&Commands::CompareMemory, 2}},  // MEM FILE
-      {"punch", {&Commands::PunchHole, 1}},            // MEM
+      // CTX FORMAT W H FIT CX CY CW CH [MEM OFFSET STRIDE]...: of input 0
+      {"camera_frame", {&Commands::SetCameraFrame, 9}},
+      {"place", {&Commands::PlaceFrame, 9}},         // CTX ... CH
+      {"physical", {&Commands::CreatePhysical, 4}},  // MEM CTX ADDRESS BYTES
+      {"internal", {&Commands::SetInternal, 2}},     // CTX MEM
+      {"weights", {&Commands::SetWeights, 2}},       // CTX MEM
+      {"internal_size", {&Commands::AskInternalSize, 1}},  // CTX
+      {"import_of", {&Commands::ImportOf, 4}},  // NEW CTX MEM BYTES [OFFSET]
+      {"listen", {&Commands::Listen, 1}},       // PATH
+      {"hand", {&Commands::Hand, 1}},           // MEM: to who connects there
+      {"flip", {&Commands::Flip, 1}},  // MEM: every bit; how many were not 0
+      {"init_zero_copy", {&Commands::InitZeroCopy, 3}},  // CTX PATH MODE
+      {"model_memory", {&Commands::AskModelMemory, 1}},  // CTX [MEM]
+      {"churn_free", {&Commands::ChurnFree, 1}},         // ROUNDS
+      {"token", {&Commands::TellToken, 1}},              // CTX
+      {"init_token", {&Commands::InitFromToken, 2}},     // CTX TOKEN
+      {"punch", {&Commands::PunchHole, 1}},              // MEM
+      {"shrink", {&Commands::Shrink, 1}},                // MEM: to nothing
+      {"close_fd", {&Commands::CloseFd, 1}},            // MEM: the imported one
+      {"churn_mems", {&Commands::ChurnMemories, 3}},    // CTX BYTES ROUNDS
+      {"churn_imports", {&Commands::ChurnImports, 3}},  // CTX MEM ROUNDS
+      {"churn_contexts", {&Commands::ChurnContexts, 2}},  // PATH ROUNDS
       {"peek", {&Commands::Peek, 3}},  // MEM OFFSET COUNT: bytes in hex
       {"poke", {&Commands::Poke, 3}},  // MEM OFFSET BYTE
   };
@@ -225,6 +253,40 @@ Reply Commands::InitBytes(const Words& words) {
       rknn_init(&context, model.data(), static_cast<uint32_t>(model.size()),
                 flags, nullptr);
   // Whoever reads it later reads something else.
+  std::memset(model.data(), 0x5a, model.size());
+  if (code == RKNN_SUCC) contexts_[words[1]] = context;
+  return Answer(code);
+}
+
+namespace {
+
+// As in the guide: nothing but the context is ever set.
+rknn_init_extend ExtendWith(rknn_context owner) {
+  rknn_init_extend extend;
+  std::memset(&extend, 0xa5, sizeof extend);
+  extend.ctx = owner;
+  return extend;
+}
+
+}  // namespace
+
+Reply Commands::InitShared(const Words& words) {
+  std::string path = words[2];
+  rknn_init_extend extend = ExtendWith(Context(words[3]));
+  rknn_context context = 0;
+  const int code =
+      rknn_init(&context, path.data(), 0, RKNN_FLAG_SHARE_WEIGHT_MEM, &extend);
+  if (code == RKNN_SUCC) contexts_[words[1]] = context;
+  return Answer(code);
+}
+
+Reply Commands::InitBytesShared(const Words& words) {
+  std::vector<char> model = ReadFile(words[2]);
+  rknn_init_extend extend = ExtendWith(Context(words[3]));
+  rknn_context context = 0;
+  const int code =
+      rknn_init(&context, model.data(), static_cast<uint32_t>(model.size()),
+                RKNN_FLAG_SHARE_WEIGHT_MEM, &extend);
   std::memset(model.data(), 0x5a, model.size());
   if (code == RKNN_SUCC) contexts_[words[1]] = context;
   return Answer(code);
@@ -301,6 +363,17 @@ Reply Commands::SetInputs(const Words& words) {
   return Answer(InputsFromFiles(Context(words[1]), words, 2));
 }
 
+// As a camera gives them, channels last.
+Reply Commands::SetPixels(const Words& words) {
+  std::vector<char> pixels = ReadFile(words[2]);
+  rknn_input input{};
+  input.type = RKNN_TENSOR_UINT8;
+  input.fmt = RKNN_TENSOR_NHWC;
+  input.buf = pixels.data();
+  input.size = static_cast<uint32_t>(pixels.size());
+  return Answer(rknn_inputs_set(Context(words[1]), 1, &input));
+}
+
 // Zeros, as said and be it wrong.
 Reply Commands::SetOneInput(const Words& words) {
   std::vector<char> zeros(Number(words[4]));
@@ -367,6 +440,14 @@ Reply Commands::AskMemorySize(const Words& words) {
   const int code =
       rknn_query(Context(words[1]), RKNN_QUERY_MEM_SIZE, &size, sizeof size);
   return Answer(code, std::to_string(size.total_weight_size));
+}
+
+Reply Commands::AskSramSize(const Words& words) {
+  rknn_mem_size size{};
+  const int code =
+      rknn_query(Context(words[1]), RKNN_QUERY_MEM_SIZE, &size, sizeof size);
+  return Answer(code, std::to_string(size.total_sram_size) + " " +
+                          std::to_string(size.free_sram_size));
 }
 
 }  // namespace rknnd::integration

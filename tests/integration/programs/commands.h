@@ -49,6 +49,8 @@ class Commands {
 
   Reply Init(const Words& words);
   Reply InitBytes(const Words& words);
+  Reply InitShared(const Words& words);
+  Reply InitBytesShared(const Words& words);
   Reply InitStorm(const Words& words);
   Reply Duplicate(const Words& words);
   Reply Destroy(const Words& words);
@@ -56,6 +58,7 @@ class Commands {
   Reply SetBatchCores(const Words& words);
   Reply SetShape(const Words& words);
   Reply SetInputs(const Words& words);
+  Reply SetPixels(const Words& words);
   Reply SetOneInput(const Words& words);
   Reply Run(const Words& words);
   Reply GetOutputs(const Words& words);
@@ -64,6 +67,7 @@ class Commands {
   Reply Report(const Words& words);
   Reply TellTime(const Words& words);
   Reply AskMemorySize(const Words& words);
+  Reply AskSramSize(const Words& words);
   Reply Describe(const Words& words);
 
   Reply Create(const Words& words);
@@ -71,9 +75,31 @@ class Commands {
   Reply DestroyMemory(const Words& words);
   Reply Bind(const Words& words);
   Reply BindAll(const Words& words);
+  Reply SetFrame(const Words& words);
   Reply Fill(const Words& words);
   Reply CompareMemory(const Words& words);
   Reply PunchHole(const Words& words);
+  Reply Shrink(const Words& words);
+  Reply CloseFd(const Words& words);
+  Reply ChurnMemories(const Words& words);
+  Reply ChurnImports(const Words& words);
+  Reply ChurnContexts(const Words& words);
+  Reply SetCameraFrame(const Words& words);
+  Reply PlaceFrame(const Words& words);
+  Reply CreatePhysical(const Words& words);
+  Reply SetInternal(const Words& words);
+  Reply SetWeights(const Words& words);
+  Reply AskInternalSize(const Words& words);
+  Reply ImportOf(const Words& words);
+  Reply Listen(const Words& words);
+  Reply Hand(const Words& words);
+  Reply Flip(const Words& words);
+  Reply InitZeroCopy(const Words& words);
+  Reply AskModelMemory(const Words& words);
+  Reply ChurnFree(const Words& words);
+  Reply TellToken(const Words& words);
+  Reply InitFromToken(const Words& words);
+
   Reply Peek(const Words& words);
   Reply Poke(const Words& words);
 
@@ -84,6 +110,7 @@ class Commands {
   // Handles and pointers stay when they are destroyed: tests use them again.
   std::map<std::string, rknn_context> contexts_;
   std::map<std::string, Memory> memories_;
+  base::UniqueFd listener_;
 };
 
 // ---- shared by the files of the runner -------------------------------------

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/posix/socket.h"
+#include "rknnd.h"
 #include "tests/integration/programs/commands.h"
 
 namespace rknnd::integration {
@@ -30,12 +33,35 @@ base::UniqueFd Memfd(uint64_t size, unsigned int flags, int seals) {
   return fd;
 }
 
+// From a process that hands out descriptors at a socket: "PATH:INDEX", the one
+// to take.
+base::UniqueFd TakeFrom(const std::string& where) {
+  const size_t colon = where.rfind(':');
+  if (colon == std::string::npos) return {};
+  const auto socket = base::ConnectUnix(where.substr(0, colon));
+  if (!socket) return {};
+  std::array<std::byte, 1> bytes{};
+  auto message = base::ReceiveMessage(socket->get(), bytes, base::Block::kYes);
+  const uint64_t index = Number(where.substr(colon + 1));
+  if (!message || index >= message->fds.size()) return {};
+  return std::move(message->fds[index]);
+}
+
 // A descriptor of some kind, good or bad; invalid: this machine has none.
 base::UniqueFd Make(const std::string& kind, uint64_t size) {
   int pair[2] = {-1, -1};
   if (kind == "sealed") {
     return Memfd(size, MFD_ALLOW_SEALING, F_SEAL_SHRINK | F_SEAL_GROW);
   }
+  if (kind == "readonly") {
+    // A second descriptor of the same memory that allows no more.
+    const base::UniqueFd whole =
+        Memfd(size, MFD_ALLOW_SEALING, F_SEAL_SHRINK | F_SEAL_GROW);
+    const std::string path = "/proc/self/fd/" + std::to_string(whole.get());
+    return base::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  constexpr char kFrom[] = "from:";
+  if (kind.rfind(kFrom, 0) == 0) return TakeFrom(kind.substr(strlen(kFrom)));
   if (kind == "unsealed") return Memfd(size, MFD_ALLOW_SEALING, 0);
   if (kind == "unsealable") return Memfd(size, 0, 0);
   if (kind == "hugetlb") {
@@ -141,6 +167,19 @@ Reply Commands::BindAll(const Words& words) {
     }
   }
   return {};
+}
+
+Reply Commands::SetFrame(const Words& words) {
+  rknnd_frame frame{};
+  frame.format = static_cast<uint32_t>(Number(words[3]));
+  frame.width = static_cast<uint32_t>(Number(words[4]));
+  frame.height = static_cast<uint32_t>(Number(words[5]));
+  frame.planes[0].memory = Mem(words[2]);
+  if (frame.format == RKNND_PIXEL_NV12 || frame.format == RKNND_PIXEL_NV21) {
+    frame.planes[1].memory = Mem(words[2]);
+    frame.planes[1].offset = uint64_t{frame.width} * frame.height;
+  }
+  return Answer(rknnd_set_input_frame(Context(words[1]), 0, &frame));
 }
 
 Reply Commands::Fill(const Words& words) {

@@ -1,0 +1,114 @@
+#!/bin/bash
+# Boots the test guest once and runs the tests of a build in it. Called by
+# ./dev vm-test; image.sh made FOLDER. The CPU is emulated: no /dev/kvm is
+# needed, and the guest is ten times slower than the machine, far more where
+# numbers are crunched.
+#
+#   boot.sh FOLDER BUILD [arguments of the test programs]
+#
+# Exit status: 0 when all tests passed; 1 when one failed, and when the guest
+# ended or hung before it could say so (its console is in FOLDER/console.log).
+set -euo pipefail
+folder=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd -P)
+shift 2
+source_root=$(cd "$(dirname "$0")/../.." && pwd)
+
+limit_seconds=420
+memory_mib=2048
+
+# What runs, and what that starts. The paths are the same inside as outside:
+# test programs know where they were built.
+tests=(
+  "memory_test --gtest_filter=*Heap*:*Import*:*CacheSync*"
+  "soft_coherence_test --gtest_filter=DmaBuf*"
+  "vm_test"
+  # What depends on the kernel: emulated, each run of the detector takes seconds.
+  "memory_examples_test --gtest_filter=-*Duplicated*:*Sram*"
+  "integration_test --gtest_filter=ZeroCopyTest.Bound*:BadMemoryTest.*Refused*"
+)
+programs=(bin/rknnd bin/rknnctl bin/tests/integration_runner
+          bin/tests/vm_giver lib/librknnrt.so lib/librknnd-local.so)
+for program in "$build"/bin/examples/memory_*; do
+  programs+=("bin/examples/${program##*/}")
+done
+files=("$source_root/examples/detector/detector.onnx"
+       "$build"/examples/memory/detector_*.onnx)
+
+# --- the memory disk of this build -------------------------------------------
+
+root=$folder/guest
+rm -rf "$root"
+mkdir -p "$root/vm"
+libraries() {
+  ldd "$@" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (0x.*/\1/p' | sort -u
+}
+install_program() {
+  mkdir -p "$root$(dirname "$1")"
+  strip --strip-debug -o "$root$1" "$1"
+}
+for test in "${tests[@]}"; do
+  programs+=("bin/tests/${test%% *}")
+done
+for program in "${programs[@]}"; do
+  install_program "$build/$program"
+done
+libraries "${programs[@]/#/$build/}" | while read -r library; do
+  [[ -e $root$library ]] || cp -L --parents "$library" "$root"
+done
+for file in "${files[@]}"; do
+  (cd / && cp --parents "${file#/}" "$root")
+done
+
+# A test that is told what to run gets told by us; each is run nevertheless.
+{
+  echo 'failed='
+  printf 'cd %q\n' "$build"
+  for test in "${tests[@]}"; do
+    printf 'echo "=== %s"\n' "${test%% *}"
+    printf 'bin/tests/%s' "$test"
+    (($# == 0)) || printf ' %q' "$@"
+    # shellcheck disable=SC2016 # the guest's variable
+    printf ' || failed="$failed %s"\n' "${test%% *}"
+  done
+  # shellcheck disable=SC2016
+  echo 'if [ -n "$failed" ]; then echo "vm: failed:$failed"; exit 1; fi'
+} >"$root/vm/run"
+
+# --- one boot ----------------------------------------------------------------
+
+(cd "$root" && find . | cpio -o -H newc --quiet) >"$folder/guest.cpio"
+rm -rf "$root"
+cat "$folder/base.cpio" "$folder/guest.cpio" >"$folder/disk.cpio"
+begin=$SECONDS
+status=0
+# One thread for both CPUs: with two, the emulator now and then runs an
+# instruction that the kernel is just patching, and the kernel panics.
+timeout --foreground "$limit_seconds" \
+  qemu-system-x86_64 -accel tcg,thread=single -machine q35 \
+  -cpu max,la57=off -smp 2 -m "$memory_mib" -nodefaults -no-user-config \
+  -no-reboot -display none -nic none -monitor none \
+  -kernel "$folder/vmlinuz" -initrd "$folder/disk.cpio" \
+  -append "console=ttyS0 panic=-1 quiet mitigations=off" \
+  -serial "file:$folder/console.log" \
+  -chardev stdio,id=output,signal=off -serial chardev:output \
+  </dev/null 2>"$folder/qemu.log" | tee "$folder/output.log" || status=$?
+took=$((SECONDS - begin))
+
+if ((status == 124)); then
+  echo "vm: the guest did not end within $limit_seconds s" >&2
+  exit 1
+fi
+verdict=$(sed -n 's/^vm: status \([0-9]*\)$/\1/p' "$folder/output.log" |
+  tail -n 1)
+if [[ -z $verdict ]]; then
+  echo "vm: the guest ended without a result; its console said:" >&2
+  cat "$folder/qemu.log" >&2
+  tail -n 20 "$folder/console.log" >&2
+  exit 1
+fi
+passed=$(grep -c '^\[       OK \]' "$folder/output.log" || true)
+skipped=$(grep -c '^\[  SKIPPED \] .*ms)$' "$folder/output.log" || true)
+echo "vm: $passed passed, $skipped skipped, status $verdict," \
+  "$took s with the boot"
+exit "$((verdict != 0))"
