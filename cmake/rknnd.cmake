@@ -98,18 +98,24 @@ function(rknnd_executable name)
 endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
-#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL])
+#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD])
 # Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
 # skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
 # (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
+# ONE_THREAD: what is tested has no other, so that a build with the thread
+# sanitizer leaves it out.
 # The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
 function(rknnd_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL" "TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD"
+                        "TIMEOUT"
                         "SOURCES;HEADERS;DEPS;LABELS")
   _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
+  if(arg_ONE_THREAD AND RKNND_SANITIZE MATCHES "thread")
+    return()
+  endif()
   rknnd_executable(${name} SOURCES ${arg_SOURCES} HEADERS ${arg_HEADERS}
                    DEPS ${arg_DEPS} GTest::gmock_main GTest::gtest)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
