@@ -226,6 +226,15 @@ Expected<std::pair<UniqueFd, UniqueFd>> SeqpacketPair() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+Expected<std::pair<UniqueFd, UniqueFd>> BytePair() {
+  std::array<int, 2> ends = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                 ends.data()) != 0) {
+    return ErrnoError(errno, "make a socket pair");
+  }
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
 Expected<PeerCredentials> GetPeerCredentials(int socket) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);
@@ -233,6 +242,27 @@ Expected<PeerCredentials> GetPeerCredentials(int socket) {
     return ErrnoError(errno, "ask for a peer's credentials");
   }
   return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
+}
+
+Expected<std::vector<gid_t>> GetPeerGroups(int socket) {
+  // Few have more; who has is told how many.
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    auto size = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const int asked =
+        getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size);
+    const size_t count = size / sizeof(gid_t);
+    if (asked == 0) {
+      groups.resize(count);
+      return groups;
+    }
+    if (errno == ENOPROTOOPT) return std::vector<gid_t>();
+    // They are the peer's at its connect: the second answer fits.
+    if (errno != ERANGE || count <= groups.size()) {
+      return ErrnoError(errno, "ask for a peer's groups");
+    }
+    groups.resize(count);
+  }
 }
 
 Expected<UniqueFd> GetPeerPidFd(int socket) {

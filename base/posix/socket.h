@@ -38,8 +38,13 @@ Expected<UniqueFd> ConnectUnix(const std::string& path);
 // The next connection, non-blocking; an invalid fd when there is none.
 Expected<UniqueFd> Accept(int listener);
 Expected<std::pair<UniqueFd, UniqueFd>> SeqpacketPair();
+// For bytes that mean no more than that something happened: non-blocking.
+Expected<std::pair<UniqueFd, UniqueFd>> BytePair();
 
 Expected<PeerCredentials> GetPeerCredentials(int socket);
+// The peer's supplementary groups when it connected; empty on kernels before
+// 4.13, which do not tell.
+Expected<std::vector<gid_t>> GetPeerGroups(int socket);
 // The peer's pidfd, readable once it has exited. kUnimplemented on kernels
 // without SO_PEERPIDFD.
 Expected<UniqueFd> GetPeerPidFd(int socket);

@@ -267,6 +267,20 @@ TEST_F(ListenTest, AClientConnectsAndIsKnown) {
   EXPECT_EQ(peer->gid, getegid());
 }
 
+TEST_F(ListenTest, PeersGroupsAreThoseOfItsProcess) {
+  const Expected<UniqueFd> listener = ListenUnix(path_, 0600);
+  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  const Expected<UniqueFd> client = ConnectUnix(path_);
+  const Expected<UniqueFd> server = Accept(listener->get());
+  ASSERT_TRUE(server.ok());
+  const Expected<std::vector<gid_t>> groups = GetPeerGroups(server->get());
+  ASSERT_TRUE(groups.ok()) << groups.error().message;
+  if (groups->empty()) GTEST_SKIP() << "this kernel tells no groups";
+  std::vector<gid_t> own(static_cast<size_t>(getgroups(0, nullptr)));
+  ASSERT_GE(getgroups(static_cast<int>(own.size()), own.data()), 0);
+  EXPECT_EQ(*groups, own);
+}
+
 TEST_F(ListenTest, TheModeIsAsAskedWhateverTheUmask) {
   const mode_t old = umask(0777);
   const Expected<UniqueFd> listener = ListenUnix(path_, 0620);
