@@ -13,6 +13,11 @@ absl::StatusOr<FrameSizes> Model::CheckFrame(
       "this device takes no camera frames: convert them to the input's tensor");
 }
 
+absl::Status Memory::CopyFrom(const Memory& /*from*/, uint64_t /*from_offset*/,
+                              uint64_t /*offset*/, uint64_t /*bytes*/) {
+  return absl::UnimplementedError("this device copies no answers");
+}
+
 absl::Status Model::CopyWeights(Memory& /*to*/, uint64_t /*offset*/) const {
   return absl::UnimplementedError("this device gives no copy of its weights");
 }

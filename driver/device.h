@@ -104,6 +104,12 @@ class Memory {
   // (rknn_mem_sync), where the kernel has no call for that memory. Devices that
   // share the CPU's caches have nothing to do.
   virtual void Synchronize(CacheSide /*side*/) {}
+  // The CPU copies a part of `from` to `offset`, with what the caches of this
+  // need: an answer goes to a further reader. `from` is of the same device,
+  // and no program's; both ranges lie inside. DATA_LOSS: pages of this memory
+  // went away meanwhile.
+  virtual absl::Status CopyFrom(const Memory& from, uint64_t from_offset,
+                                uint64_t offset, uint64_t bytes);
 };
 
 struct LayerInfo {

@@ -119,6 +119,13 @@ class IncoherentMemory final : public Memory {
     direct_->Clear(offset, bytes);
   }
   void Synchronize(CacheSide side) override;
+  // By the CPU, whose side of both is the memory itself.
+  absl::Status CopyFrom(const Memory& from, uint64_t from_offset,
+                        uint64_t offset, uint64_t bytes) override {
+    return direct_->CopyFrom(
+        *static_cast<const IncoherentMemory&>(from).direct(), from_offset,
+        offset, bytes);
+  }
 
   // The wrapped device's own object.
   [[nodiscard]] Memory* direct() const { return direct_.get(); }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "driver/memory/cache_sync.h"
 #include "driver/memory/fault_guard.h"
 
 namespace rknnd::soft {
@@ -61,6 +62,44 @@ void AttachedMemory::Clear(uint64_t offset, uint64_t bytes) {
       rest.first(static_cast<size_t>(std::min<uint64_t>(bytes, rest.size())));
   (void)driver::Guarded(
       range, [range] { std::memset(range.data(), 0, range.size()); });
+}
+
+absl::Status AttachedMemory::CopyFrom(const driver::Memory& from,
+                                      uint64_t from_offset, uint64_t offset,
+                                      uint64_t bytes) {
+  const std::span<const std::byte> source =
+      static_cast<const AttachedMemory&>(from).From(from_offset);
+  const std::span<std::byte> room = From(offset);
+  const auto size = static_cast<size_t>(bytes);
+  if (source.size() < size || room.size() < size || !writable_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        bytes, " bytes of an answer do not fit memory of ", bytes_.size(),
+        " bytes from ", offset, writable_ ? "" : ", which is to read"));
+  }
+  const driver::CacheState::Range range{offset, offset + bytes};
+  const bool sync = caches_.MustSync(driver::CpuAccess::kWrite,
+                                     /*program_does=*/false, range);
+  if (sync) {
+    RKNND_RETURN_IF_ERROR(
+        driver::BeginCpuAccess(dma_buf(), driver::CpuAccess::kWrite));
+  }
+  const std::span<std::byte> copy = room.first(size);
+  const bool there = driver::Guarded(copy, [copy, source] {
+    std::memcpy(copy.data(), source.data(), copy.size());
+  });
+  if (sync) {
+    RKNND_RETURN_IF_ERROR(
+        driver::EndCpuAccess(dma_buf(), driver::CpuAccess::kWrite));
+  }
+  if (!there) {
+    caches_.Forget();
+    return absl::DataLossError(
+        "the memory of an output went away while it was written: its file was "
+        "truncated or punched");
+  }
+  // As a job that wrote here: the software NPU is a CPU.
+  caches_.Written(range);
+  return absl::OkStatus();
 }
 
 }  // namespace rknnd::soft

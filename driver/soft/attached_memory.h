@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
@@ -32,6 +33,8 @@ class AttachedMemory final : public driver::Memory {
   // reached holds nothing to clear.
   void Clear(uint64_t offset, uint64_t bytes) override;
   void Synchronize(driver::CacheSide /*side*/) override { caches_.Forget(); }
+  absl::Status CopyFrom(const driver::Memory& from, uint64_t from_offset,
+                        uint64_t offset, uint64_t bytes) override;
   [[nodiscard]] bool writable() const { return writable_; }
   // A descriptor of it where the CPU's caches need the kernel's help; else -1.
   [[nodiscard]] int dma_buf() const { return dma_buf_.get(); }
