@@ -1,143 +1,15 @@
-// nanopb calls nothing of ours but the four callbacks below. They are entered
-// from C: no exception may leave them.
+// One pair of functions for each message: from nanopb's struct to ours and
+// back.
 
 #include "proto/wire/codec.h"
 
-#include <pb_decode.h>
-#include <pb_encode.h>
-
-#include <new>
+#include <cstring>
 #include <utility>
+
+#include "proto/wire/codec_fields.h"
 
 namespace rknnd::wire {
 namespace {
-
-constexpr char kListTooLong[] = "list too long";
-
-// ---- nanopb and its structs
-// --------------------------------------------------
-
-base::Expected<std::vector<std::byte>> EncodeFields(const pb_msgdesc_t* fields,
-                                                    const void* message) {
-  size_t size = 0;
-  if (!pb_get_encoded_size(&size, fields, message)) {
-    return base::Error{base::Code::kOutOfRange,
-                       "message cannot be encoded: a list or text is too long"};
-  }
-  std::vector<std::byte> bytes(size);
-  pb_ostream_t stream = pb_ostream_from_buffer(
-      reinterpret_cast<pb_byte_t*>(bytes.data()), bytes.size());
-  if (!pb_encode(&stream, fields, message)) {
-    return base::Error{
-        base::Code::kInternal,
-        std::string("message cannot be encoded: ") + PB_GET_ERROR(&stream)};
-  }
-  return bytes;
-}
-
-base::Expected<void> DecodeFields(std::span<const std::byte> body,
-                                  const pb_msgdesc_t* fields, void* message) {
-  pb_istream_t stream = pb_istream_from_buffer(
-      reinterpret_cast<const pb_byte_t*>(body.data()), body.size());
-  if (!pb_decode(&stream, fields, message)) {
-    return base::Error{
-        base::Code::kInvalidArgument,
-        std::string("message cannot be decoded: ") + PB_GET_ERROR(&stream)};
-  }
-  return {};
-}
-
-// A repeated message on its way into or out of a vector.
-template <class Item>
-struct List {
-  const pb_msgdesc_t* fields;
-  size_t limit;
-  std::vector<Item>* decoded = nullptr;
-  const std::vector<Item>* encoded = nullptr;
-};
-
-template <class Item>
-bool DecodeItem(pb_istream_t* stream, const pb_field_t* /*field*/,
-                void** argument) {
-  auto* list = static_cast<List<Item>*>(*argument);
-  if (list->decoded->size() >= list->limit) {
-    PB_RETURN_ERROR(stream, kListTooLong);
-  }
-  try {
-    Item item{};
-    if (!pb_decode(stream, list->fields, &item)) return false;
-    list->decoded->push_back(item);
-  } catch (const std::bad_alloc&) {
-    PB_RETURN_ERROR(stream, "out of memory");
-  }
-  return true;
-}
-
-template <class Item>
-bool EncodeItems(pb_ostream_t* stream, const pb_field_t* field,
-                 void* const* argument) {
-  const auto* list = static_cast<const List<Item>*>(*argument);
-  if (list->encoded->size() > list->limit) {
-    PB_RETURN_ERROR(stream, kListTooLong);
-  }
-  for (const Item& item : *list->encoded) {
-    if (!pb_encode_tag_for_field(stream, field)) return false;
-    if (!pb_encode_submessage(stream, list->fields, &item)) return false;
-  }
-  return true;
-}
-
-// A field of bytes without a size of its own.
-struct Bytes {
-  size_t limit;
-  std::string* decoded = nullptr;
-  const std::string* encoded = nullptr;
-};
-
-bool DecodeBytes(pb_istream_t* stream, const pb_field_t* /*field*/,
-                 void** argument) {
-  auto* bytes = static_cast<Bytes*>(*argument);
-  if (stream->bytes_left > bytes->limit) {
-    PB_RETURN_ERROR(stream, "text too long");
-  }
-  try {
-    bytes->decoded->resize(stream->bytes_left);
-  } catch (const std::bad_alloc&) {
-    PB_RETURN_ERROR(stream, "out of memory");
-  }
-  return pb_read(stream, reinterpret_cast<pb_byte_t*>(bytes->decoded->data()),
-                 stream->bytes_left);
-}
-
-bool EncodeBytes(pb_ostream_t* stream, const pb_field_t* field,
-                 void* const* argument) {
-  const auto* bytes = static_cast<const Bytes*>(*argument);
-  if (bytes->encoded->empty()) return true;
-  if (bytes->encoded->size() > bytes->limit) {
-    PB_RETURN_ERROR(stream, "text too long");
-  }
-  if (!pb_encode_tag_for_field(stream, field)) return false;
-  return pb_encode_string(
-      stream, reinterpret_cast<const pb_byte_t*>(bytes->encoded->data()),
-      bytes->encoded->size());
-}
-
-// Binds a callback to a list in one direction. The list outlives the call.
-template <class Item>
-List<Item> Into(pb_callback_t& callback, const pb_msgdesc_t* fields,
-                size_t limit, std::vector<Item>& items) {
-  callback.funcs.decode = &DecodeItem<Item>;
-  return {fields, limit, &items, nullptr};
-}
-
-template <class Item>
-List<Item> From(pb_callback_t& callback, const pb_msgdesc_t* fields,
-                size_t limit, const std::vector<Item>& items) {
-  callback.funcs.encode = &EncodeItems<Item>;
-  return {fields, limit, nullptr, &items};
-}
-
-// ---- one pair of functions for each message --------------------------------
 
 // Messages that are nanopb's structs as they are.
 template <class Message>
@@ -171,6 +43,14 @@ RKNND_PLAIN(SyncBuffer);
 RKNND_PLAIN(Fault);
 RKNND_PLAIN(FaultReport);
 RKNND_PLAIN(ClearFault);
+RKNND_PLAIN(RegisterFence);
+RKNND_PLAIN(ReleaseFence);
+RKNND_PLAIN(SetQueue);
+RKNND_PLAIN(Admit);
+RKNND_PLAIN(Admission);
+RKNND_PLAIN(Trace);
+RKNND_PLAIN(TraceRequest);
+RKNND_PLAIN(LeaseRequest);
 RKNND_PLAIN(LogEvent);
 #undef RKNND_PLAIN
 
@@ -397,6 +277,10 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.budget = message.budget;
   raw.budget_used = message.budget_used;
   raw.sram_base = message.sram_base;
+  raw.jobs_dropped = message.jobs_dropped;
+  raw.jobs_shared = message.jobs_shared;
+  raw.jobs_hung = message.jobs_hung;
+  raw.admitted_ppm = message.admitted_ppm;
   auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
                        kMaxReportEntries, message.sessions);
   auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
@@ -411,6 +295,8 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
                     message.users);
   auto windows = From(raw.sram_windows, rknnd_v1_SramWindow_fields,
                       kMaxReportEntries, message.sram_windows);
+  auto foreign = From(raw.foreign_users, rknnd_v1_ForeignUser_fields,
+                      kMaxReportEntries, message.foreign_users);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
@@ -418,6 +304,7 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.core_reports.arg = &cores;
   raw.users.arg = &users;
   raw.sram_windows.arg = &windows;
+  raw.foreign_users.arg = &foreign;
   return EncodeFields(rknnd_v1_Report_fields, &raw);
 }
 
@@ -438,6 +325,8 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                     message.users);
   auto windows = Into(raw.sram_windows, rknnd_v1_SramWindow_fields,
                       kMaxReportEntries, message.sram_windows);
+  auto foreign = Into(raw.foreign_users, rknnd_v1_ForeignUser_fields,
+                      kMaxReportEntries, message.foreign_users);
   raw.sessions.arg = &sessions;
   raw.models.arg = &models;
   raw.contexts.arg = &contexts;
@@ -445,6 +334,7 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   raw.core_reports.arg = &cores;
   raw.users.arg = &users;
   raw.sram_windows.arg = &windows;
+  raw.foreign_users.arg = &foreign;
   auto done = DecodeFields(body, rknnd_v1_Report_fields, &raw);
   if (!done.ok()) return done;
   message.device = TextOf(raw.device);
@@ -471,6 +361,10 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   message.budget = raw.budget;
   message.budget_used = raw.budget_used;
   message.sram_base = raw.sram_base;
+  message.jobs_dropped = raw.jobs_dropped;
+  message.jobs_shared = raw.jobs_shared;
+  message.jobs_hung = raw.jobs_hung;
+  message.admitted_ppm = raw.admitted_ppm;
   return {};
 }
 
@@ -559,6 +453,14 @@ RKNND_MESSAGE(Fault);
 RKNND_MESSAGE(FaultReport);
 RKNND_MESSAGE(ClearFault);
 RKNND_MESSAGE(FaultList);
+RKNND_MESSAGE(RegisterFence);
+RKNND_MESSAGE(ReleaseFence);
+RKNND_MESSAGE(SetQueue);
+RKNND_MESSAGE(Admit);
+RKNND_MESSAGE(Admission);
+RKNND_MESSAGE(Trace);
+RKNND_MESSAGE(TraceRequest);
+RKNND_MESSAGE(LeaseRequest);
 RKNND_MESSAGE(LogEvent);
 #undef RKNND_MESSAGE
 

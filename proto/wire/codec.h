@@ -71,6 +71,15 @@ using SyncBuffer = rknnd_v1_SyncBuffer;
 using Fault = rknnd_v1_Fault;
 using FaultReport = rknnd_v1_FaultReport;
 using ClearFault = rknnd_v1_ClearFault;
+using RegisterFence = rknnd_v1_RegisterFence;
+using ReleaseFence = rknnd_v1_ReleaseFence;
+using SetQueue = rknnd_v1_SetQueue;
+using Admit = rknnd_v1_Admit;
+using Admission = rknnd_v1_Admission;
+using Trace = rknnd_v1_Trace;
+using TraceRequest = rknnd_v1_TraceRequest;
+using LeaseRequest = rknnd_v1_LeaseRequest;
+using ForeignUser = rknnd_v1_ForeignUser;
 using LogEvent = rknnd_v1_LogEvent;
 
 struct UploadModel {
@@ -134,6 +143,9 @@ struct Report {
   std::vector<UserReport> users;
   uint64_t sram_base = 0;
   std::vector<SramWindow> sram_windows;
+  uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
+  std::vector<ForeignUser> foreign_users;
+  uint64_t admitted_ppm = 0;
 };
 
 struct DrainReply {

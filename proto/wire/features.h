@@ -16,13 +16,19 @@ inline constexpr uint64_t kFeatureLogEvents = uint64_t{1} << 0;
 // has no call for that memory.
 inline constexpr uint64_t kFeatureMemorySync = uint64_t{1} << 1;
 
+// Each end may wait awake for a moment (RingHeader::asleep, polled).
+inline constexpr uint64_t kFeatureSpin = uint64_t{1} << 2;
+
+// Cancel, deadlines, sets of bindings, fences, queues and admission.
+inline constexpr uint64_t kFeatureScheduling = uint64_t{1} << 3;
+
 // Bits of AllocateBuffer.flags beyond the vendor's rknn_mem_alloc_flags.
 inline constexpr uint32_t kBufferDma32 = 0x100;
 inline constexpr uint32_t kBufferContiguous = 0x200;
 
 // All that this build knows.
 inline constexpr uint64_t kKnownFeatures =
-    kFeatureLogEvents | kFeatureMemorySync;
+    kFeatureLogEvents | kFeatureMemorySync | kFeatureSpin | kFeatureScheduling;
 
 }  // namespace rknnd::wire
 

@@ -45,13 +45,19 @@ enum class Verb : uint16_t {
   kSetWeightMemory = 15,
   kImportPhysical = 16,
   kBindFrame = 17,
+  kRegisterFence = 18,
+  kReleaseFence = 19,
   kDump = 20,
   kSyncBuffer = 21,
+  kSetQueue = 22,
+  kAdmit = 23,
+  kTrace = 24,
   // Verbs from 100 change things for others: admin.sock only.
   kDrain = 100,
   kSetFault = 101,
   kListFaults = 102,
   kClearFault = 103,
+  kLease = 104,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
 };

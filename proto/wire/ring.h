@@ -32,19 +32,32 @@ static_assert((kRingEntries & (kRingEntries - 1)) == 0);
 
 inline constexpr uint32_t kRingMagic = 0x474e5252;  // "RRNG"
 
-enum class RingOperation : uint32_t { kRun = 1 };
+enum class RingOperation : uint32_t {
+  kRun = 1,
+  // Takes queued jobs of `context` back: those of number `frame`, or all for 0.
+  // They are answered with kCancelled, and this entry with how many they were.
+  kCancel = 2,
+};
+
+// Submission::flags. A run may be answered with another session's of the same
+// model on the same memory with the same frame number.
+inline constexpr uint32_t kSubmitShared = 1;
+inline constexpr uint32_t kSubmitFlags = kSubmitShared;
 
 struct Submission {
-  uint32_t operation;   // RingOperation
-  uint32_t context;     // the session's number
-  uint32_t slot;        // where the completion goes, below kRingEntries
-  uint32_t sequence;    // non-zero, new for each job of the slot
-  uint64_t frame;       // the caller's, returned with the completion
-  uint32_t flags;       // 0 in this version
-  uint32_t timeout_ms;  // 0: the daemon's limit
-  uint32_t fence_in;    // number of a registered fence, 0: none
-  uint32_t fence_out;
-  uint64_t reserved[3];
+  uint32_t operation;    // RingOperation
+  uint32_t context;      // the session's number
+  uint32_t slot;         // where the completion goes, below kRingEntries
+  uint32_t sequence;     // non-zero, new for each job of the slot
+  uint64_t frame;        // the caller's, returned with the completion
+  uint32_t flags;        // kSubmit*
+  uint32_t timeout_ms;   // 0: the daemon's limit
+  uint32_t fence_in;     // a registered fence that is waited for, 0: none
+  uint32_t fence_out;    // one that is signalled at the job's end
+  uint64_t deadline_ns;  // not to be begun so long after now; 0: none
+  uint32_t set;          // of the context's bindings
+  uint32_t notify;       // as fence_out: a queue of completions
+  uint64_t reserved;
 };
 static_assert(sizeof(Submission) == 64);
 
@@ -60,7 +73,8 @@ struct alignas(64) Completion {
   uint32_t core;       // lowest core it ran on
   uint32_t drops;      // frames of this context dropped since the last answer
   uint32_t text_size;  // bytes of texts[slot], 0 on success
-  uint32_t reserved[3];
+  uint32_t count;      // jobs that a kCancel took back
+  uint32_t reserved[2];
 };
 static_assert(sizeof(Completion) == 64);
 
@@ -91,7 +105,13 @@ struct alignas(64) RingHeader {
   uint32_t entries;
   uint8_t pad[56];
   alignas(64) std::atomic<uint32_t> tail;  // client: entries written
+  // Client: whether somebody sleeps on a slot's completion, as bits. With
+  // kFeatureSpin only who sleeps is woken: a wrong bit harms its writer.
+  std::atomic<uint32_t> asleep[kRingEntries / 32];
   alignas(64) std::atomic<uint32_t> head;  // daemon: entries taken
+  // Daemon: not 0 while a worker looks at `tail` by itself: with kFeatureSpin
+  // the doorbell need not be rung.
+  std::atomic<uint32_t> polled;
 };
 static_assert(sizeof(RingHeader) == 192);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
