@@ -10,63 +10,28 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
-#include <limits>
-#include <map>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/expected.h"
 #include "base/status/status.h"
+#include "daemon/config_keys.h"
+#include "daemon/config_limits.h"
 
 namespace rknnd {
 namespace {
 
 // A grace period above a day is a unit mistaken.
 constexpr double kMaxGraceSeconds = 24 * 3600;
-
-using Setter = std::function<absl::Status(const toml::node&)>;
-using Setters = std::map<std::string, Setter, std::less<>>;
-
-absl::Status WrongType(const char* wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("must be ", wanted));
-}
-
-Setter Text(std::string& target) {
-  return [&target](const toml::node& node) -> absl::Status {
-    const auto* value = node.as_string();
-    if (value == nullptr) return WrongType("a text in quotes");
-    target = value->get();
-    return absl::OkStatus();
-  };
-}
-
-template <class Integer>
-Setter Number(Integer& target, uint64_t least) {
-  return [&target, least](const toml::node& node) -> absl::Status {
-    const auto* value = node.as_integer();
-    if (value == nullptr) return WrongType("a whole number");
-    const int64_t number = value->get();
-    if (number < 0 || static_cast<uint64_t>(number) < least ||
-        static_cast<uint64_t>(number) > std::numeric_limits<Integer>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("is ", number, ", must be ", least, " to ",
-                       std::numeric_limits<Integer>::max()));
-    }
-    target = static_cast<Integer>(number);
-    return absl::OkStatus();
-  };
-}
-
-Setter Flag(bool& target) {
-  return [&target](const toml::node& node) -> absl::Status {
-    const auto* value = node.as_boolean();
-    if (value == nullptr) return WrongType("true or false");
-    target = value->get();
-    return absl::OkStatus();
-  };
-}
+// Nobody waits so long for a turn, a job or a camera...
+constexpr double kMaxWaitSeconds = 3600;
+// ...and every job would miss less.
+constexpr double kMinWaitSeconds = 0.001;
+// A job of a large model on a small SoC takes a tenth of a second.
+constexpr double kMinHangSeconds = 0.1;
+// Beyond a frame's time a core that waits awake is simply lost.
+constexpr uint32_t kMostSpinUs = 10'000;
 
 Setter Isolation(bool& target) {
   return [&target](const toml::node& node) -> absl::Status {
@@ -81,49 +46,29 @@ Setter Isolation(bool& target) {
   };
 }
 
-absl::Status Apply(const toml::table& table, const Setters& setters,
-                   const std::string& prefix, const std::string& path) {
-  for (const auto& [key, node] : table) {
-    const std::string name = absl::StrCat(prefix, std::string(key.str()));
-    const auto where = [&, &value = node](const std::string& what) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", path, "' line ", value.source().begin.line,
-                       ": key '", name, "' ", what));
-    };
-    const auto setter = setters.find(std::string(key.str()));
-    if (setter == setters.end()) return where("is unknown to this version");
-    const absl::Status status = setter->second(node);
-    if (!status.ok()) return where(std::string(status.message()));
-  }
-  return absl::OkStatus();
-}
-
-Setters UserSetters(core::UserLimits& limits) {
-  return {
-      {"memory", Number(limits.memory, 0)},
-      {"contexts", Number(limits.contexts, 0)},
-      {"buffers", Number(limits.buffers, 0)},
+// How long to wait awake: "auto", "off", or microseconds.
+Setter Spin(std::optional<base::Nanoseconds>& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    if (const auto* word = node.as_string(); word != nullptr) {
+      if (word->get() == "auto") {
+        target.reset();
+      } else if (word->get() == "off") {
+        target = 0;
+      } else {
+        return absl::InvalidArgumentError(
+            absl::StrCat("is '", word->get(),
+                         "', must be \"auto\", \"off\" or microseconds"));
+      }
+      return absl::OkStatus();
+    }
+    if (node.as_integer() == nullptr) {
+      return WrongType("\"auto\", \"off\" or microseconds");
+    }
+    uint32_t us = 0;
+    RKNND_RETURN_IF_ERROR(Number(us, 0, kMostSpinUs)(node));
+    target = us * base::kMicrosecond;
+    return absl::OkStatus();
   };
-}
-
-// One of [[limits.users]]: a user's own limits. What is not named has none.
-absl::Status ReadUser(const toml::table& table, const std::string& path,
-                      std::map<uint32_t, core::UserLimits>& users) {
-  const auto where = [&](const std::string& what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "' line ", table.source().begin.line,
-                     ": key 'limits.users.uid' ", what));
-  };
-  core::UserLimits limits;
-  uint32_t uid = 0;
-  Setters setters = UserSetters(limits);
-  setters["uid"] = Number(uid, 0);
-  RKNND_RETURN_IF_ERROR(Apply(table, setters, "limits.users.", path));
-  if (!table.contains("uid")) return where("is missing");
-  if (!users.emplace(uid, limits).second) {
-    return where(absl::StrCat("names user ", uid, " again"));
-  }
-  return absl::OkStatus();
 }
 
 // One of [[faults.preset]]. What its values may be is checked when the device
@@ -184,18 +129,11 @@ absl::Status ReadFaults(const toml::table& table, const std::string& path,
          give_up_ms = ms;
          return absl::OkStatus();
        }},
-      {"preset",
-       [&](const toml::node& node) -> absl::Status {
-         const auto* list = node.as_array();
-         if (list == nullptr) return WrongType("a list: [[faults.preset]]");
-         for (const toml::node& entry : *list) {
-           const auto* fault = entry.as_table();
-           if (fault == nullptr) return WrongType("a list of tables");
-           RKNND_RETURN_IF_ERROR(
-               ReadFault(*fault, path, faults.preset.emplace_back()));
-         }
-         return absl::OkStatus();
-       }},
+      {"preset", EachTable("[[faults.preset]]",
+                           [&](const toml::table& fault) {
+                             return ReadFault(fault, path,
+                                              faults.preset.emplace_back());
+                           })},
   };
   RKNND_RETURN_IF_ERROR(Apply(table, setters, "faults.", path));
   faults.give_up =
@@ -251,7 +189,7 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
         absl::StrCat("'", path, "' line ", parsed.error().source().begin.line,
                      ": ", std::string(parsed.error().description())));
   }
-  const Setters limits = {
+  Setters limits = {
       {"sessions", Number(config.server_limits.sessions, 1)},
       {"contexts", Number(config.limits.contexts, 1)},
       {"buffers", Number(config.limits.buffers, 1)},
@@ -259,25 +197,19 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
       {"buffer_bytes", Number(config.limits.buffer_bytes, 4096)},
       {"model_bytes", Number(config.limits.model_bytes, 1)},
       {"jobs_per_context", Number(config.limits.jobs_per_context, 1)},
+      {"fences", Number(config.limits.fences, 1)},
       {"address_space", Number(config.address_space, 4096)},
-      {"user",
-       [&](const toml::node& node) -> absl::Status {
-         const auto* table = node.as_table();
-         if (table == nullptr) return WrongType("a table: [limits.user]");
-         return Apply(*table, UserSetters(config.user_limits), "limits.user.",
-                      path);
-       }},
-      {"users",
-       [&](const toml::node& node) -> absl::Status {
-         const auto* list = node.as_array();
-         if (list == nullptr) return WrongType("a list: [[limits.users]]");
-         for (const toml::node& entry : *list) {
-           const auto* user = entry.as_table();
-           if (user == nullptr) return WrongType("a list of tables");
-           RKNND_RETURN_IF_ERROR(ReadUser(*user, path, config.users));
-         }
-         return absl::OkStatus();
-       }},
+  };
+  UserKeys users;
+  users.AddTo(limits, path);
+  const Setters scheduler = {
+      {"starvation_bound", Seconds(config.scheduling.starvation_bound,
+                                   kMinWaitSeconds, kMaxWaitSeconds)},
+      {"hang",
+       Seconds(config.scheduling.hang, kMinHangSeconds, kMaxWaitSeconds)},
+      {"fence_timeout", Seconds(config.scheduling.fence_timeout,
+                                kMinWaitSeconds, kMaxWaitSeconds)},
+      {"spin", Spin(config.spin)},
   };
   const Setters memory = {
       {"heaps", HeapOrder(config.heaps.order)},
@@ -311,34 +243,23 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
          return Apply(*table, memory, "memory.", path);
        }},
       {"physical_memory",
-       [&](const toml::node& node) -> absl::Status {
-         const auto* list = node.as_array();
-         if (list == nullptr) return WrongType("a list: [[physical_memory]]");
-         for (const toml::node& entry : *list) {
-           const auto* window = entry.as_table();
-           if (window == nullptr) return WrongType("a list of tables");
-           RKNND_RETURN_IF_ERROR(ReadPhysical(
-               *window, path, config.physical_memory.emplace_back()));
-         }
-         return absl::OkStatus();
-       }},
+       EachTable("[[physical_memory]]",
+                 [&](const toml::table& window) {
+                   return ReadPhysical(window, path,
+                                       config.physical_memory.emplace_back());
+                 })},
       {"state_dir", Text(config.state_dir)},
       {"cache_dir",
        [&config](const toml::node& node) -> absl::Status {
          return Text(config.cache_dir.emplace())(node);
        }},
       {"log_level", Number(config.log_level, 0)},
-      {"grace",
-       [&config](const toml::node& node) -> absl::Status {
-         const auto seconds = node.value<double>();
-         if (!seconds.has_value()) return WrongType("a number of seconds");
-         if (!(*seconds >= 0 && *seconds <= kMaxGraceSeconds)) {
-           return absl::InvalidArgumentError(absl::StrCat(
-               "is ", *seconds, " seconds, must be 0 to ", kMaxGraceSeconds));
-         }
-         config.grace = static_cast<base::Nanoseconds>(
-             *seconds * static_cast<double>(base::kSecond));
-         return absl::OkStatus();
+      {"grace", Seconds(config.grace, 0, kMaxGraceSeconds)},
+      {"scheduler",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [scheduler]");
+         return Apply(*table, scheduler, "scheduler.", path);
        }},
       {"limits",
        [&](const toml::node& node) -> absl::Status {
@@ -359,7 +280,9 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
          return ReadFaults(*table, path, config.faults);
        }},
   };
-  return Apply(parsed.table(), top, "", path);
+  RKNND_RETURN_IF_ERROR(Apply(parsed.table(), top, "", path));
+  users.ApplyTo(config.user_limits, config.users, config.scheduling);
+  return absl::OkStatus();
 }
 
 absl::Status ReadTomlFile(const std::string& path, Config& config) {

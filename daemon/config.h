@@ -43,7 +43,7 @@ struct Config {
   // Of the software NPU and the CPU: "coherent", or "incoherent" as on a board.
   std::string cache = "coherent";
   driver::HeapConfig heaps;  // of [memory]
-  // Likewise: whether internal memory is cleared after each job.
+  // Likewise: whether internal memory is cleared between sessions.
   bool isolate = true;
   // For what must outlive a reboot.
   std::string state_dir;
@@ -61,6 +61,11 @@ struct Config {
   // Of each user's sessions together; and of some, by uid, instead.
   core::UserLimits user_limits;
   std::map<uint32_t, core::UserLimits> users;
+  // [scheduler], and what users and groups may have of the cores; its `spin` is
+  // not set here.
+  core::SchedulingOptions scheduling;
+  // How long workers and clients may wait awake. Not set: AutomaticSpin().
+  std::optional<base::Nanoseconds> spin;
   transport::ServerLimits server_limits;
   // What rknn_create_mem_from_phys may reach, by user.
   std::vector<driver::PhysicalWindow> physical_memory;

@@ -31,6 +31,7 @@ buffers = 12
 memory = 1048576
 model_bytes = 1000
 jobs_per_context = 3
+fences = 16
 [models]
 cache_bytes = 5000
 preload = ["/models/a.onnx", "/models/b.onnx"]
@@ -54,6 +55,7 @@ preload = ["/models/a.onnx", "/models/b.onnx"]
   EXPECT_EQ(config.limits.memory, 1'048'576U);
   EXPECT_EQ(config.limits.model_bytes, 1000U);
   EXPECT_EQ(config.limits.jobs_per_context, 3U);
+  EXPECT_EQ(config.limits.fences, 16U);
 }
 
 TEST(ConfigTest, CacheAndHeapsAreTakenOver) {
@@ -312,6 +314,130 @@ TEST(ConfigTest, IsolationIsStrictUnlessSwitchedOff) {
   EXPECT_NE(refused.message().find("is 'a bit', must be \"strict\""),
             std::string::npos)
       << refused;
+}
+
+TEST(ConfigTest, SchedulerIsTakenOver) {
+  Config config;
+  EXPECT_EQ(config.scheduling.starvation_bound, base::kSecond);
+  EXPECT_FALSE(config.spin.has_value());
+  const absl::Status status = ReadToml(R"(
+[scheduler]
+starvation_bound = 0.5
+hang = 20
+fence_timeout = 1.5
+spin = 20
+)",
+                                       "f.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.scheduling.starvation_bound, 500 * base::kMillisecond);
+  EXPECT_EQ(config.scheduling.hang, 20 * base::kSecond);
+  EXPECT_EQ(config.scheduling.fence_timeout, 1'500 * base::kMillisecond);
+  EXPECT_EQ(config.spin, 20 * base::kMicrosecond);
+}
+
+TEST(ConfigTest, SpinIsAutomaticOffOrMicroseconds) {
+  Config config;
+  ASSERT_TRUE(ReadToml("[scheduler]\nspin = \"off\"\n", "f.toml", config).ok());
+  EXPECT_EQ(config.spin, 0);
+  ASSERT_TRUE(
+      ReadToml("[scheduler]\nspin = \"auto\"\n", "f.toml", config).ok());
+  EXPECT_FALSE(config.spin.has_value());
+  for (const char* wrong : {"\"on\"", "-1", "1.5", "20000", "true"}) {
+    const absl::Status refused =
+        ReadToml(std::string("[scheduler]\nspin = ") + wrong, "f.toml", config);
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("line 2: key 'scheduler.spin'"));
+  }
+}
+
+TEST(ConfigTest, WrongKeyOfATableIsPlacedOnce) {
+  Config config;
+  EXPECT_EQ(
+      ReadToml("[scheduler]\nspin = \"on\"\n", "f.toml", config).message(),
+      "'f.toml' line 2: key 'scheduler.spin' is 'on', must be \"auto\", "
+      "\"off\" or microseconds");
+}
+
+TEST(ConfigTest, SchedulersBoundsMustBeOfUse) {
+  for (const char* wrong :
+       {"starvation_bound = 0", "hang = 0.01", "hang = 100000", "hang = nan",
+        "fence_timeout = -1", "fence_timeout = \"1\"", "slices = 1"}) {
+    Config config;
+    EXPECT_FALSE(
+        ReadToml(std::string("[scheduler]\n") + wrong, "f.toml", config).ok())
+        << wrong;
+  }
+}
+
+TEST(ConfigTest, SharesOfUsersAndGroupsAreTakenOver) {
+  Config config;
+  EXPECT_EQ(config.scheduling.share.ceiling, core::Priority::kMedium);
+  const absl::Status status = ReadToml(R"(
+[[limits.groups]]
+gid = 5
+max_priority = "high"
+[[limits.users]]
+uid = 1000
+weight = 300
+[[limits.users]]
+user = "root"
+max_priority = "high"
+weight = 400
+[limits.user]
+max_priority = "low"
+weight = 50
+)",
+                                       "f.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  using core::Priority;
+  using core::SharePolicy;
+  EXPECT_EQ(config.scheduling.share, (SharePolicy{Priority::kLow, 50}));
+  EXPECT_EQ(config.scheduling.users,
+            (std::map<uint32_t, SharePolicy>{{0, {Priority::kHigh, 400}},
+                                             {1000, {Priority::kLow, 300}}}));
+  EXPECT_EQ(config.scheduling.groups,
+            (std::map<uint32_t, SharePolicy>{{5, {Priority::kHigh, 50}}}));
+}
+
+TEST(ConfigTest, UserWithoutAShareOfItsOwnHasThatOfItsGroups) {
+  Config config;
+  ASSERT_TRUE(
+      ReadToml("[[limits.users]]\nuid = 7\nmemory = 8192\n", "f", config).ok());
+  EXPECT_EQ(config.users[7].memory, 8192U);
+  EXPECT_TRUE(config.scheduling.users.empty());
+}
+
+TEST(ConfigTest, WrongSharesAreRefusedWithTheirLine) {
+  const struct {
+    const char *text, *says;
+  } wrong[] = {
+      {"[limits.user]\nmax_priority = \"urgent\"\n",
+       "'f' line 2: key 'limits.user.max_priority' is 'urgent', must be "
+       "\"high\", \"medium\" or \"low\""},
+      {"[limits.user]\nweight = 0\n",
+       "'f' line 2: key 'limits.user.weight' is 0, must be 1 to 1000"},
+      {"[[limits.users]]\nuser = \"no such user\"\n",
+       "'f' line 2: key 'limits.users.user' is 'no such user': this machine "
+       "has no user of that name"},
+      {"[[limits.groups]]\ngroup = \"no such group\"\n",
+       "'f' line 2: key 'limits.groups.group' is 'no such group': this machine "
+       "has no group of that name"},
+      {"[[limits.users]]\nuid = 0\nuser = \"root\"\n", "stands beside 'user'"},
+      {"[[limits.users]]\nuid = 0\n[[limits.users]]\nuser = \"root\"\n",
+       "names user 0 again"},
+      {"[[limits.groups]]\nweight = 5\n",
+       "'f' line 1: key 'limits.groups.gid' is missing"},
+      {"[[limits.groups]]\ngid = 5\n[[limits.groups]]\ngid = 5\n",
+       "names group 5 again"},
+      {"[[limits.groups]]\ngid = 5\nmemory = 4096\n",
+       "key 'limits.groups.memory' is unknown"},
+      {"[limits]\ngroups = 5\n", "must be a list: [[limits.groups]]"},
+  };
+  for (const auto& one : wrong) {
+    Config config;
+    EXPECT_THAT(std::string(ReadToml(one.text, "f", config).message()),
+                HasSubstr(one.says));
+  }
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
 #include "daemon/config.h"
+#include "daemon/power.h"
 #include "daemon/runtime.h"
 #include "daemon/systemd.h"
 
@@ -193,6 +194,9 @@ absl::Status Serve(const Config& config, StderrLog& log) {
   options.address_space = config.address_space;
   options.user_limits = config.user_limits;
   options.users = config.users;
+  options.scheduling = config.scheduling;
+  options.trace_dir = config.state_dir;
+  options.scheduling.spin = config.spin.value_or(AutomaticSpin());
   options.server_limits = config.server_limits;
   options.physical_memory = config.physical_memory;
   options.model_grace = config.grace;

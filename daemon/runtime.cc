@@ -53,6 +53,10 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
     for (const std::string& complaint : heaps_->complaints()) {
       options.log->Write(transport::Severity::kWarning, complaint);
     }
+    if (const std::string others = rknnd::Describe(foreign_users_.Find());
+        !others.empty()) {
+      options.log->Write(transport::Severity::kWarning, others);
+    }
   }
   failures_.emplace(options.log, &clock_);
   notes_.emplace(&*failures_);
@@ -60,7 +64,11 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
                          driver::PhysicalMemory::Open(options.physical_memory));
   loader_.Start();
   pager_.Start();
-  RKNND_ASSIGN_OR_RETURN(workers_, transport::Workers::Create(loop_.get()));
+  transport::WorkersOptions workers;
+  workers.spin = options.scheduling.spin;
+  RKNND_ASSIGN_OR_RETURN(workers_,
+                         transport::Workers::Create(loop_.get(), workers));
+  fences_.emplace(workers_->epoll_fd());
 
   core::ServiceOptions service;
   service.device = used;
@@ -75,10 +83,14 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.pager = &pager_;
   service.timers = &*timers_;
   service.waker = workers_.get();
+  service.fences = &*fences_;
   service.limits = options.limits;
   service.address_space = options.address_space;
   service.user_limits = options.user_limits;
   service.users = options.users;
+  service.scheduling = options.scheduling;
+  service.trace_dir = options.trace_dir;
+  service.foreign_users = &foreign_users_;
   service.model_grace = options.model_grace;
   service.cache_dir = options.cache_dir;
   service.cache_limit = options.cache_bytes;
@@ -95,6 +107,8 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   environment.limits = options.limits;
   server_ = std::make_unique<transport::SessionServer>(environment,
                                                        options.server_limits);
+  fences_->set_runner(&service_->runner());
+  workers_->set_fences(&*fences_);
   // One more than cores: the one that waits while all cores are busy.
   workers_->Start(device_->info().cores + 1, &service_->runner(),
                   [this](core::SessionId session, const absl::Status& reason) {

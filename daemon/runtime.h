@@ -18,8 +18,10 @@
 #include "base/posix/event_loop.h"
 #include "daemon/core/service.h"
 #include "daemon/core/types.h"
+#include "daemon/foreign_users.h"
 #include "daemon/loader.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/fences.h"
 #include "daemon/transport/session/server.h"
 #include "daemon/transport/session/workers.h"
 #include "driver/device.h"
@@ -47,6 +49,8 @@ struct RuntimeOptions {
   uint64_t address_space = 0;  // 0: the device's
   core::UserLimits user_limits;
   std::map<uint32_t, core::UserLimits> users;  // by uid, instead
+  core::SchedulingOptions scheduling;
+  std::string trace_dir;  // for timelines of jobs that hang; empty: none
   transport::ServerLimits server_limits;
   std::vector<driver::PhysicalWindow> physical_memory;  // that users may reach
   base::Nanoseconds model_grace = 30 * base::kSecond;
@@ -117,10 +121,12 @@ class Runtime {
   std::optional<Timers> timers_;
   std::unique_ptr<driver::Device> device_;
   std::unique_ptr<driver::FaultyDevice> faulty_;  // around it; or null
+  ForeignUsers foreign_users_;                    // used by the pager
   std::optional<driver::Heaps> heaps_;
   std::optional<driver::PhysicalMemory> physical_;
   Loader loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
   std::unique_ptr<transport::Workers> workers_;
+  std::optional<transport::Fences> fences_;  // in the workers' set
   std::unique_ptr<core::Service> service_;
   std::optional<transport::FailureLog> failures_;
   std::optional<Notes> notes_;

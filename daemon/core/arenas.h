@@ -15,38 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/mutex.h"
+#include "daemon/core/arena.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/paging.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
-
-// Memory for intermediate tensors, never exported to a client. Immutable apart
-// from its bytes, which belong to the job that holds the core token.
-// Thread: any.
-class Arena {
- public:
-  Arena(const Paging& paging, Charge charge, PagedMemory memory, uint64_t size);
-  ~Arena();
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-
-  using Callback = std::function<void(absl::StatusOr<std::shared_ptr<Arena>>)>;
-  // Room for `size` bytes, which is not 0: charged now, made here or on the
-  // pager. Thread: loop, where `done` is called, at once or later.
-  static void Make(const Paging& paging, Account& account, uint64_t size,
-                   Callback done);
-
-  [[nodiscard]] driver::Memory* memory() const { return memory_.memory.get(); }
-  // As asked for; the kernel may have given more.
-  [[nodiscard]] uint64_t size() const { return size_; }
-
- private:
-  const Paging paging_;
-  Charge charge_;
-  PagedMemory memory_;
-  const uint64_t size_;
-};
 
 // Where some context wants to run, and what it needs there.
 struct ArenaNeed {

@@ -176,13 +176,5 @@ TEST_F(ArenasTest, ModelWithoutInternalMemoryRuns) {
   EXPECT_EQ(memory().internal, 0U);
 }
 
-TEST_F(ArenasTest, WhatAJobUsedIsClearedAfterIt) {
-  const TestSession session = Open();
-  MakeReady(session, 1, "internal=5000");
-  ASSERT_TRUE(Submit(session, 1, 0).ok());
-  RunReady();
-  EXPECT_EQ(device.cleared(), 5000U);
-}
-
 }  // namespace
 }  // namespace rknnd::core

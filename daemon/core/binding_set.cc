@@ -311,6 +311,7 @@ absl::Status BindingSet::CheckComplete() const {
 }
 
 void BindingSet::NoteConflict() {
+  NoteRunKey();
   conflict_.clear();
   std::vector<MemoryUse> uses;
   size_t name = 0;
@@ -352,15 +353,58 @@ std::string BindingSet::UseName(size_t use) const {
   return "the internal memory";
 }
 
+void BindingSet::Side::Take(const Side& other, size_t i) {
+  unbound += buffers[i] == nullptr ? 0 : 1;
+  unbound -= other.buffers[i] == nullptr ? 0 : 1;
+  converted += other.conversions[i] - conversions[i];
+  bindings[i] = other.bindings[i];
+  buffers[i] = other.buffers[i];
+  sizes[i] = other.sizes[i];
+  needed[i] = other.needed[i];
+  frames[i] = other.frames[i];
+  lost[i] = other.lost[i];
+  conversions[i] = other.conversions[i];
+}
+
+std::shared_ptr<const BindingSet> BindingSet::Over(
+    const BindingSet& base, const TensorChoice& own) const {
+  std::shared_ptr<BindingSet> changed(new BindingSet(base));
+  for (size_t i = 0; i < inputs_.buffers.size(); ++i) {
+    if (own.inputs[i]) changed->inputs_.Take(inputs_, i);
+  }
+  for (size_t i = 0; i < outputs_.buffers.size(); ++i) {
+    if (own.outputs[i]) changed->outputs_.Take(outputs_, i);
+  }
+  changed->NoteConflict();
+  return changed;
+}
+
+uint32_t BindingSet::Side::Count(const Buffer* buffer, size_t i) const {
+  uint32_t count = buffers[i].get() == buffer ? 1 : 0;
+  for (size_t p = 1; frames[i] != nullptr && p < driver::kMaxPlanes; ++p) {
+    count += frames[i]->buffers()[p].get() == buffer ? 1 : 0;
+  }
+  return count;
+}
+
 uint32_t BindingSet::Count(const Buffer* buffer) const {
   uint32_t count = internal_.buffer.get() == buffer ? 1 : 0;
   for (const Side* side : {&inputs_, &outputs_}) {
-    for (const auto& bound : side->buffers) count += bound.get() == buffer;
-    for (const auto& frame : side->frames) {
-      for (size_t p = 1; frame != nullptr && p < driver::kMaxPlanes; ++p) {
-        count += frame->buffers()[p].get() == buffer;
-      }
+    for (size_t i = 0; i < side->buffers.size(); ++i) {
+      count += side->Count(buffer, i);
     }
+  }
+  return count;
+}
+
+uint32_t BindingSet::Count(const Buffer* buffer,
+                           const TensorChoice& among) const {
+  uint32_t count = 0;
+  for (size_t i = 0; i < among.inputs.size(); ++i) {
+    if (among.inputs[i]) count += inputs_.Count(buffer, i);
+  }
+  for (size_t i = 0; i < among.outputs.size(); ++i) {
+    if (among.outputs[i]) count += outputs_.Count(buffer, i);
   }
   return count;
 }

@@ -27,6 +27,15 @@ struct OutsideMemory {
   MemoryRange range;               // what a run of any shape may write
 };
 
+// Some of a model's tensors.
+struct TensorChoice {
+  std::vector<bool> inputs, outputs;
+
+  [[nodiscard]] std::vector<bool>& of(driver::Direction direction) {
+    return direction == driver::Direction::kInput ? inputs : outputs;
+  }
+};
+
 // Immutable. Keeps model and buffers alive. Thread: any.
 class BindingSet {
  public:
@@ -58,6 +67,11 @@ class BindingSet {
   // Not yet: nothing can run.
   [[nodiscard]] bool chosen() const { return chosen_; }
 
+  // This set with all of `base`, which is for the same row, but the tensors
+  // that `own` names.
+  [[nodiscard]] std::shared_ptr<const BindingSet> Over(
+      const BindingSet& base, const TensorChoice& own) const;
+
   [[nodiscard]] std::span<const driver::TensorBinding> inputs() const {
     return inputs_.bindings;
   }
@@ -83,8 +97,17 @@ class BindingSet {
     return (direction == driver::Direction::kInput ? inputs_ : outputs_)
         .converted;
   }
-  // How often `buffer` is bound here.
+  // Equal for two sets of one model, both complete, exactly when their runs
+  // read the same memory in the same form and give answers of the same form.
+  [[nodiscard]] const std::string& run_key() const { return run_key_; }
+  // The bytes of output `index` that a run writes, from its offset on.
+  [[nodiscard]] uint64_t output_bytes(size_t index) const {
+    return outputs_.needed[index];
+  }
+  // How often `buffer` is bound here, and how often among those tensors.
   [[nodiscard]] uint32_t Count(const Buffer* buffer) const;
+  [[nodiscard]] uint32_t Count(const Buffer* buffer,
+                               const TensorChoice& among) const;
 
  private:
   struct Side {
@@ -98,6 +121,10 @@ class BindingSet {
     std::vector<uint64_t> conversions;  // bytes, of each
     uint64_t converted = 0;             // their sum
     size_t unbound = 0;
+
+    // Tensor i of a side of as many.
+    void Take(const Side& other, size_t i);
+    [[nodiscard]] uint32_t Count(const Buffer* buffer, size_t i) const;
   };
 
   BindingSet() = default;
@@ -114,6 +141,7 @@ class BindingSet {
   void PutFrame(std::shared_ptr<const BoundFrame> frame);
   // The same frame for the shape of row_, or nothing and why it does not fit.
   std::string Refit(const BoundFrame& frame);
+  void NoteRunKey();
   // Looks for memory that is bound twice. Not an error before a run: programs
   // exchange buffers one by one.
   void NoteConflict();
@@ -129,6 +157,7 @@ class BindingSet {
   Side inputs_, outputs_;
   OutsideMemory internal_;
   std::string conflict_;  // in words; empty: none
+  std::string run_key_;   // empty while not all is bound
 };
 
 // Whether a range that a client named lies inside `buffer` and may be written;

@@ -3,7 +3,6 @@
 #include "daemon/core/context.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <string>
 #include <utility>
@@ -23,40 +22,10 @@ constexpr uint32_t kShareSram = 0x1000;
 constexpr uint32_t kKeepInputCaches = 0x4000;
 constexpr uint32_t kKeepOutputCaches = 0x8000;
 
-enum class Support {
-  kYes,
-  kHint,  // may be ignored: the answers are the same
-  kNo,    // the program relies on it
-};
-
-struct Flag {
-  uint32_t bit;
-  const char* name;
-  Support support;
-};
-
-// Bits 2 to 16 of rknn_init's flags, release 2.3.2.
-constexpr std::array<Flag, 15> kFlags = {{
-    // As on the vendor's NPUs, where it has no effect; the client warns.
-    {0x4, "RKNN_FLAG_ASYNC_MASK", Support::kHint},
-    {kCollectPerf, "RKNN_FLAG_COLLECT_PERF_MASK", Support::kYes},
-    {kAllOutside, "RKNN_FLAG_MEM_ALLOC_OUTSIDE", Support::kYes},
-    {0x20, "RKNN_FLAG_SHARE_WEIGHT_MEM", Support::kYes},
-    {0x40, "RKNN_FLAG_FENCE_IN_OUTSIDE", Support::kNo},
-    {0x80, "RKNN_FLAG_FENCE_OUT_OUTSIDE", Support::kNo},
-    {kInfoOnly, "RKNN_FLAG_COLLECT_MODEL_INFO_ONLY", Support::kYes},
-    {kInternalOutside, "RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE", Support::kYes},
-    {0x400, "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU", Support::kHint},
-    {kEnableSram, "RKNN_FLAG_ENABLE_SRAM", Support::kYes},
-    {kShareSram, "RKNN_FLAG_SHARE_SRAM", Support::kYes},
-    {0x2000, "RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY", Support::kHint},
-    {kKeepInputCaches, "RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE",
-     Support::kHint},
-    {kKeepOutputCaches, "RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE",
-     Support::kHint},
-    // Where the bytes come from is the client library's business.
-    {0x10000, "RKNN_FLAG_MODEL_BUFFER_ZERO_COPY", Support::kYes},
-}};
+// Bits 2 to 16: all of release 2.3.2. Those without a name above are hints, or
+// the client library's business: when a call returns, the fences of a run,
+// where a model's bytes come from.
+constexpr uint32_t kKnownFlags = 0x1fffc;
 
 constexpr uint32_t kAllCoresMask = 0xffff;
 
@@ -118,16 +87,7 @@ absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags) {
         "flags name two priorities: RKNN_FLAG_PRIOR_MEDIUM and "
         "RKNN_FLAG_PRIOR_LOW");
   }
-  uint32_t unknown = flags & ~kPriorityBits;
-  for (const Flag& flag : kFlags) {
-    unknown &= ~flag.bit;
-    if ((flags & flag.bit) != 0 && flag.support == Support::kNo) {
-      return absl::UnimplementedError(
-          absl::StrCat(flag.name,
-                       " is not supported in this version of rknnd: initialise "
-                       "the context without it"));
-    }
-  }
+  const uint32_t unknown = flags & ~(kPriorityBits | kKnownFlags);
   if (unknown != 0) {
     return absl::InvalidArgumentError(absl::StrCat("flags 0x",
                                                    absl::Hex(unknown),

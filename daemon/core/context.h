@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/core/binding_set.h"
+#include "daemon/core/binding_sets.h"
 #include "daemon/core/model_registry.h"
 #include "daemon/core/run_context.h"
 #include "daemon/core/sram.h"
@@ -24,7 +24,8 @@ namespace rknnd::core {
 struct Context {
   ModelUse use;  // none where it never runs
   std::shared_ptr<RunContext> run;
-  std::shared_ptr<const BindingSet> bindings;
+  BindingSets bindings;
+  QueueRequest queue;  // how its jobs wait
   SramLease sram;
   // What `sram` of so many bytes saves of DDR traffic, once worked out.
   uint64_t saved_with = 0, saved = 0;
@@ -33,9 +34,8 @@ struct Context {
   uint64_t core_mask_change = 0;
 };
 
-// Fills priority, collect_perf and info_only from the flags of rknn_init.
-// Hints are accepted; what changes who owns memory or when a call returns is
-// UNIMPLEMENTED, by name, where this version lacks it.
+// What the flags of rknn_init ask of the daemon; all others that are known are
+// accepted.
 absl::StatusOr<ContextTraits> ParseFlags(uint32_t flags);
 
 // What a context that never runs keeps of a model: all there is to ask, none of

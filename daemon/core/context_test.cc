@@ -24,9 +24,9 @@ TEST(ParseFlagsTest, PriorityComesFromTheLowestBits) {
   EXPECT_EQ(ParseFlags(3).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ParseFlagsTest, HintsAreAccepted) {
+TEST(ParseFlagsTest, HintsAndTheClientsOwnAreAccepted) {
   for (const uint32_t flag :
-       {0x4U, 0x400U, 0x800U, 0x2000U, 0x4000U, 0x8000U}) {
+       {0x4U, 0x20U, 0x40U, 0x80U, 0x400U, 0x800U, 0x2000U, 0x4000U, 0x8000U}) {
     EXPECT_TRUE(ParseFlags(flag).ok()) << flag;
   }
 }
@@ -36,14 +36,6 @@ TEST(ParseFlagsTest, SharedSramNeedsSram) {
   EXPECT_FALSE(ParseFlags(0x800)->share_sram);
   EXPECT_EQ(ParseFlags(0x1000).status().code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-TEST(ParseFlagsTest, FlagsOfLaterVersionsAreUnimplementedByName) {
-  for (const uint32_t flag : {0x40U, 0x80U}) {
-    const absl::Status status = ParseFlags(flag).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << flag;
-    EXPECT_EQ(status.message().find("RKNN_FLAG_"), 0U) << status;
-  }
 }
 
 TEST(ParseFlagsTest, MemoryFromOutsideIsOfTwoKinds) {

@@ -167,7 +167,8 @@ TEST_F(FaultsTest, WhenTheDriverGivesUpTheJobsOfAllCoresFailOnce) {
   EXPECT_EQ(hung.sink->last().status.code(),
             absl::StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(device.Release());
-  EXPECT_EQ(beside.sink->last().status.code(), absl::StatusCode::kAborted);
+  // An innocent one: its client runs it again.
+  EXPECT_EQ(beside.sink->last().status.code(), absl::StatusCode::kUnavailable);
   device.HoldJobs(false);
   EXPECT_EQ(RunOnce(hung), absl::StatusCode::kOk);
   EXPECT_EQ(RunOnce(beside), absl::StatusCode::kOk);
@@ -188,6 +189,38 @@ TEST_F(FaultsTest, JobWhoseTimeWentByBehindAHangIsNotRun) {
   EXPECT_EQ(behind.sink->last().status.code(),
             absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(device.runs().empty());
+}
+
+TEST_F(FaultsTest, HangIsAnsweredBeforeTheDriverGivesUp) {
+  const TestSession hung = OpenOn(0);
+  Set({.kind = FaultKind::kHang, .core = 0, .times = 1});
+  Start(hung);
+  PassTime(options.scheduling.hang);
+  ASSERT_EQ(hung.sink->count(), 1U);
+  EXPECT_EQ(hung.sink->last().status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  Start(hung, 0);
+  Pass(driver::kDriverGiveUp - options.scheduling.hang);
+  EXPECT_EQ(hung.sink->count(), 1U);
+  RunReady();
+  EXPECT_EQ(hung.sink->count(), 2U);
+  EXPECT_EQ(hung.sink->last().status, absl::OkStatus());
+}
+
+TEST_F(FaultsTest, SlowJobIsAnsweredAtItsTimeoutAndLateForNobody) {
+  const TestSession session = OpenOn(1);
+  Set({.kind = FaultKind::kSlow, .times = 1, .ms = 30});
+  JobSubmission submission;
+  submission.context = 1;
+  submission.timeout_ms = 20;
+  ASSERT_TRUE(session->gate()->Submit(submission).ok());
+  RunReady();
+  PassTime(20 * kMs);
+  EXPECT_EQ(session.sink->last().status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  Pass(10 * kMs);
+  EXPECT_EQ(session.sink->count(), 1U);
+  EXPECT_EQ(RunOnce(session), absl::StatusCode::kOk);
 }
 
 TEST_F(FaultsTest, MemoryOfAHangingJobOutlivesItsSession) {

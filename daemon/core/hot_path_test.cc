@@ -1,41 +1,12 @@
 // One test: from Submit to completion nothing is allocated. A program of its
 // own, as it replaces operator new.
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
+#include <memory>
 
+#include "base/posix/testing/allocations.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
-
-namespace {
-
-std::atomic<uint64_t> allocations{0};
-
-void* Count(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(size == 0 ? 1 : size);
-}
-
-// Not inlined: g++ would take the pair for mismatched where it sees both.
-[[gnu::noinline]] void Free(void* memory) { std::free(memory); }
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  void* memory = Count(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-// std::stable_sort's.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return Count(size);
-}
-void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete[](void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { Free(memory); }
 
 namespace rknnd::core {
 namespace {
@@ -67,17 +38,19 @@ TEST_F(HotPathTest, SubmitAndRunAllocateNothing) {
   JobSubmission submission;
   submission.context = 1;
 
-  const uint64_t before = allocations.load();
+  const uint64_t before = base::testing::Allocations();
   bool submitted = true;
   for (uint32_t i = 0; i < 100; ++i) {
     // Two that take turns, and one that does not.
     submission.context = i % 3 + 1;
     submission.slot = i % kJobSlots;
     submission.sequence = i + 1;
+    submission.timeout_ms = i % 2 * 100;
+    submission.deadline = i % 5 * base::kMillisecond;
     submitted = submitted && gate->Submit(submission).ok();
     if (i % 4 == 3) runner.RunReady();
   }
-  const uint64_t during = allocations.load() - before;
+  const uint64_t during = base::testing::Allocations() - before;
 
   EXPECT_TRUE(submitted);
   EXPECT_EQ(sink->ok, 100U);

@@ -1,14 +1,24 @@
-// One rknn_run on its way through the daemon. Its memory is a slot of the
-// session's gate, made once: nothing is allocated per job.
+// One rknn_run on its way through the daemon. Its memory is made with its
+// session's gate, one for each slot of the ring: nothing is allocated per job.
 //
-//   free --Submit--> queued --TakeNext--> running --OnJobDone--> free
-//                      |
-//                      +--context destroyed, session ended--> free
+//            Submit             TakeNext             OnJobDone
+//   kFree ----------> kInFlight - - - - > kInFlight ------------> kFree
+//     ^                 (queued)           (running)
+//     |                    |                   |
+//     |     dropped, cancelled, too late,      | past its timeout, or it hangs:
+//     |     its context or session gone        | answered, and its slot gets
+//     |                    v                   v another Job
+//     +----answered--- kClaimed           kDetached --OnJobDone--> deleted
+//
+// Which of the two a job in flight is, the scheduler knows: it is queued while
+// Scheduler::Remove takes it out. Whoever moves it on from kInFlight, under the
+// gate's lock, gives its only answer.
 
 #ifndef DAEMON_CORE_JOB_H_
 #define DAEMON_CORE_JOB_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +27,8 @@
 #include "base/posix/clock.h"
 #include "daemon/core/arenas.h"
 #include "daemon/core/binding_set.h"
+#include "daemon/core/job_fences.h"
+#include "daemon/core/job_limits.h"
 #include "daemon/core/memory_range.h"
 #include "daemon/core/run_context.h"
 #include "daemon/core/types.h"
@@ -25,6 +37,7 @@
 namespace rknnd::core {
 
 class JobGateImpl;
+class SharedRun;
 
 // Whom a device's answer goes to.
 class JobFinisher {
@@ -46,28 +59,78 @@ struct JobHold {
   std::array<std::shared_ptr<Arena>, kGangArenas> gang_arenas = {};
   // Null but for a run that is dumped.
   std::shared_ptr<LayerDump> dump = nullptr;
+  // Null but for one that answers several.
+  std::shared_ptr<SharedRun> shared = nullptr;
+  JobFences fences = {};
+  // Null but for one that was answered before its end: it has no slot any more.
+  std::shared_ptr<Job> detached = nullptr;
+};
+
+// A job that may be answered with another session's run, while it waits.
+// Guarded by SharedRuns.
+struct SharedPlace {
+  Job* previous = nullptr;
+  Job* next = nullptr;
+  bool listed = false;
+};
+
+// The states at the top of this file.
+enum class JobState : uint8_t { kFree, kInFlight, kClaimed, kDetached };
+
+// A job's place among those that must have been answered by some time. Of
+// Expiry, under its lock.
+struct ExpiryNode {
+  base::Nanoseconds when = 0;
+  bool linked = false;
+  // A heap: the first of its children, the next of its parent's, and its parent
+  // if it is the first or else the one before it.
+  Job* child = nullptr;
+  Job* sibling = nullptr;
+  Job* previous = nullptr;
 };
 
 // Owned by one at a time: the gate while free, the scheduler while queued, the
-// runner while it runs; handed over under the lock of the receiver.
+// runner while it runs; handed over under the lock of the receiver. A claimed
+// one is whoever's that claimed it.
 struct Job final : driver::JobListener {
-  // Of the gate.
-  bool in_flight = false;
+  // Of the gate, under its lock.
+  JobState state = JobState::kFree;
+  uint64_t serial = 0;  // tells it from others that had the slot
+  // Neighbours among those of its context in flight, by age.
+  Job* earlier = nullptr;
+  Job* later = nullptr;
+
+  // Of the gate, unchanged while in flight.
   JobSubmission submission;
   base::Nanoseconds submitted = 0;
+  JobLimits limits;
   JobHold hold;
   CoreChoice cores;
+  // Not to be run before Scheduler::Unhold, which clears it.
+  std::atomic<bool> waits_for_fence{false};
   // Memory that no other job may have while this one runs; of hold.bindings.
   const MemoryRange* alone = nullptr;
 
   // Of the scheduler.
   Job* next = nullptr;
-  uint64_t ticket = 0;   // order of arrival
-  uint32_t core = 0;     // the one it runs on; of a gang, the lowest
-  uint32_t granted = 0;  // all it runs on, as bits
+  uint64_t ticket = 0;             // order of arrival
+  base::Nanoseconds expected = 0;  // run, on the cores it asks for
+  uint32_t core = 0;               // the one it runs on; of a gang, the lowest
+  uint32_t granted = 0;            // all it runs on, as bits
+
+  ExpiryNode expiry;
+
+  // Of SharedRuns.
+  SharedPlace shared;
+  // Its turn came while an equal run was on its way, for which it waits in its
+  // place: as good as begun. Written under SharedRuns' lock, read by any.
+  std::atomic<bool> joined{false};
 
   // Of the runner.
   JobFinisher* finisher = nullptr;
+  // Since when it has its cores; 0: not yet. Written by the runner when all of
+  // the job is as it stays until its end; read by who asks how long it runs.
+  std::atomic<base::Nanoseconds> begun{0};
   driver::JobRequest request;
   std::array<driver::Memory*, kGangArenas> gang_internal = {};
 

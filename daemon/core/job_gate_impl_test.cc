@@ -3,7 +3,10 @@
 
 #include "daemon/core/job_gate_impl.h"
 
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
@@ -77,6 +80,47 @@ TEST_F(JobGateTest, FullContextAnswersAtOnceAndNamesTheLimit) {
   const absl::Status status = session_.sink->last().status;
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("'jobs_per_context'"), std::string::npos);
+}
+
+// Submits the next job as soon as it has an answer.
+class EagerSink final : public CompletionSink {
+ public:
+  void Complete(const JobCompletion& completion) override {
+    statuses.push_back(completion.status);
+    if (left == 0) return;
+    --left;
+    JobSubmission next;
+    next.context = 1;
+    next.slot = completion.slot;
+    next.sequence = completion.sequence + 1;
+    // By another worker: this one has more to do.
+    std::thread([&] { EXPECT_TRUE(gate->Submit(next).ok()); }).join();
+  }
+  JobGate* gate = nullptr;
+  int left = 3;
+  std::vector<absl::Status> statuses;
+};
+
+TEST_F(JobGateTest, ContextThatIsKeptFullIsNeverTooFull) {
+  const auto sink = std::make_shared<EagerSink>();
+  auto opened =
+      service->OpenSession({5, 1000, {}, "cam", false}, sink, nullptr);
+  ASSERT_TRUE(opened.ok());
+  MakeReady({*opened, nullptr, nullptr}, 1, "internal=4096");
+  const std::shared_ptr<JobGate> gate = (*opened)->gate();
+  sink->gate = gate.get();
+  for (uint32_t slot = 0; slot < options.limits.jobs_per_context; ++slot) {
+    JobSubmission job;
+    job.context = 1;
+    job.slot = slot;
+    job.sequence = 1;
+    ASSERT_TRUE(gate->Submit(job).ok());
+  }
+  RunReady();
+  EXPECT_EQ(sink->statuses.size(), options.limits.jobs_per_context + 3);
+  for (const absl::Status& status : sink->statuses) {
+    EXPECT_EQ(status, absl::OkStatus());
+  }
 }
 
 TEST_F(JobGateTest, InfoOnlyContextAnswersQueriesAndDoesNotRun) {

@@ -230,6 +230,15 @@ absl::StatusOr<Charge> Account::TryCharge(MemoryKind kind, uint64_t bytes) {
   return Charge(shared_from_this(), kind, bytes);
 }
 
+absl::StatusOr<Charge> Account::TryChargeFree(MemoryKind kind, uint64_t bytes) {
+  absl::Status why;
+  if (ledger_->TryChange(*this, {kind, 0, bytes}, &why) !=
+      Ledger::Refusal::kNone) {
+    return why;
+  }
+  return Charge(shared_from_this(), kind, bytes);
+}
+
 MemoryKinds Account::held() const { return ledger_->HeldBy(*this); }
 
 }  // namespace rknnd::core

@@ -138,6 +138,9 @@ class Account : public std::enable_shared_from_this<Account> {
   // RESOURCE_EXHAUSTED names the limit, what is asked and what is free; the
   // holder and what it holds, or, of several, the largest of them.
   absl::StatusOr<Charge> TryCharge(MemoryKind kind, uint64_t bytes);
+  // The same of what is free now: nobody gives anything back for it, so that
+  // threads may ask on which that cannot be done. Thread: any.
+  absl::StatusOr<Charge> TryChargeFree(MemoryKind kind, uint64_t bytes);
 
   [[nodiscard]] MemoryKinds held() const;
   [[nodiscard]] const std::string& holder() const { return holder_; }

@@ -4,12 +4,16 @@
 #define DAEMON_CORE_LOADED_MODEL_H_
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "daemon/core/run_times.h"
 #include "daemon/core/types.h"
+#include "daemon/core/use_counters.h"
 #include "daemon/core/weight_charges.h"
 #include "driver/device.h"
 
@@ -33,6 +37,11 @@ struct LoadedModel {
   // (DescriptionOf). Thread: loop.
   mutable std::weak_ptr<const LoadedModel> description;
 
+  // By shape row; made by the registry with the model.
+  mutable std::vector<RunTimes> run_times;
+  // What the jobs of all its contexts cost.
+  mutable UseCounters use;
+
   [[nodiscard]] const driver::ModelInfo& info() const { return model->info(); }
   // What is told of the model where no row of shapes is chosen: the largest.
   // The registry loads no model without one.
@@ -44,6 +53,25 @@ struct LoadedModel {
   }
   // Whether it lists several rows: one must be chosen before a run.
   [[nodiscard]] bool dynamic() const { return info().programs.size() > 1; }
+  // What a run on so many cores is expected to take: as measured lately, else
+  // by the SoC's timing model, else what a camera's model takes.
+  [[nodiscard]] base::Nanoseconds expected_run(uint32_t row,
+                                               uint32_t core_mask) const {
+    if (row < run_times.size()) {
+      const base::Nanoseconds run = run_times[row].measured(core_mask);
+      if (run > 0) return run;
+    }
+    constexpr base::Nanoseconds kUnknown = 10 * base::kMillisecond;
+    const driver::ProgramInfo& one = program(row);
+    if (one.modelled <= 0) return kUnknown;
+    const auto cores =
+        static_cast<uint32_t>(std::max(1, std::popcount(core_mask)));
+    // Layers are shared out, slices go one to a core.
+    if (one.batch <= 1) return one.modelled / cores + 1;
+    constexpr base::Nanoseconds kLongest = 60 * base::kSecond;
+    const uint32_t rounds = (one.batch - 1) / cores + 1;
+    return one.modelled > kLongest / rounds ? kLongest : one.modelled * rounds;
+  }
   // Internal memory that suffices for each of its rows.
   [[nodiscard]] uint64_t internal_size() const {
     uint64_t size = 0;

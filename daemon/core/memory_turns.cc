@@ -7,12 +7,21 @@
 namespace rknnd::core {
 namespace {
 
-uint64_t AgeOf(const RunContext& context) {
-  return context.queue.first->ticket;
+bool Precedes(const RunContext& a, const RunContext& b) {
+  const Priority one = a.traits().priority;
+  const Priority other = b.traits().priority;
+  if (one != other) return one < other;
+  return a.queue.first->ticket < b.queue.first->ticket;
 }
 
 const MemoryRange& RangeOf(const RunContext& context) {
   return *context.queue.first->alone;
+}
+
+// Whether `holder` does not run yet and is of a lower class.
+bool IsKeptForLower(const RunContext* holder, const RunContext& context) {
+  return holder->queue.has_turn &&
+         holder->traits().priority > context.traits().priority;
 }
 
 }  // namespace
@@ -28,7 +37,8 @@ bool MemoryTurns::IsTaken(const RunContext& context,
                           const MemoryRange& range) const {
   return std::any_of(
       taken_.begin(), taken_.begin() + taken_count_, [&](const Taken& taken) {
-        return taken.context != &context && taken.range.Overlaps(range);
+        return taken.context != &context && taken.range.Overlaps(range) &&
+               !IsKeptForLower(taken.context, context);
       });
 }
 
@@ -36,7 +46,7 @@ bool MemoryTurns::IsWaitedFor(const RunContext& context,
                               const MemoryRange& range) const {
   size_t looks = 0;
   for (const RunContext* other = first_;
-       other != nullptr && other != &context && AgeOf(*other) < AgeOf(context);
+       other != nullptr && other != &context && Precedes(*other, context);
        other = other->queue.next) {
     if (RangeOf(*other).Overlaps(range)) return true;
     if (++looks == kLooks) break;
@@ -46,7 +56,7 @@ bool MemoryTurns::IsWaitedFor(const RunContext& context,
 
 void MemoryTurns::Park(RunContext& context) {
   RunContext* before = last_;
-  while (before != nullptr && AgeOf(*before) > AgeOf(context)) {
+  while (before != nullptr && Precedes(context, *before)) {
     before = before->queue.previous;
   }
   RunContext* after = before == nullptr ? first_ : before->queue.next;
@@ -74,6 +84,7 @@ void MemoryTurns::Start(const Job& job) {
     context.queue.has_turn = false;
     --kept_;
   } else {
+    TakeFromLower(context, *job.alone);
     taken_[taken_count_++] = {&context, *job.alone};
   }
   context.queue.runs_alone = true;
@@ -110,12 +121,26 @@ void MemoryTurns::Give(Ready ready) {
     const MemoryRange& range = RangeOf(*context);
     if (!IsTaken(*context, range) && !IsWaitedFor(*context, range)) {
       Unpark(*context);
+      TakeFromLower(*context, range);
       context->queue.has_turn = true;
       ++kept_;
       taken_[taken_count_++] = {context, range};
       ready(*context);
     }
     context = next;
+  }
+}
+
+void MemoryTurns::TakeFromLower(const RunContext& context,
+                                const MemoryRange& range) {
+  for (size_t i = taken_count_; i-- > 0;) {
+    if (!taken_[i].range.Overlaps(range) ||
+        !IsKeptForLower(taken_[i].context, context)) {
+      continue;
+    }
+    taken_[i].context->queue.has_turn = false;
+    --kept_;
+    taken_[i] = taken_[--taken_count_];
   }
 }
 

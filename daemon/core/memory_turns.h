@@ -7,9 +7,10 @@
 //          |                                 kept for it until it has run)
 //          +--MayStart: yes, Start--> running --End
 //
-// Memory goes to the oldest that waits for it. What waits for its core with the
-// memory kept for it waits for jobs that run, or for older ones, and never for
-// another one that waits like this: nobody waits for ever.
+// Memory goes to the highest class that waits for it, there to the oldest. What
+// waits for its core with the memory kept for it waits for jobs that run, or
+// whose turn is earlier, and never for another one that waits like this: nobody
+// waits for ever. A higher class takes memory that is only kept.
 
 #ifndef DAEMON_CORE_MEMORY_TURNS_H_
 #define DAEMON_CORE_MEMORY_TURNS_H_
@@ -48,7 +49,7 @@ class MemoryTurns {
  private:
   // Memory that is in use, or kept for one that was parked.
   struct Taken {
-    const RunContext* context = nullptr;
+    RunContext* context = nullptr;
     MemoryRange range;
   };
   // As many as there are cores may run, and no more need be kept.
@@ -58,9 +59,11 @@ class MemoryTurns {
   static constexpr size_t kLooks = 64;
 
   [[nodiscard]] bool IsFree(const RunContext& context) const;
+  // What was kept for lower classes is so no longer.
+  void TakeFromLower(const RunContext& context, const MemoryRange& range);
   [[nodiscard]] bool IsTaken(const RunContext& context,
                              const MemoryRange& range) const;
-  // Whether somebody older waits for it.
+  // Whether somebody waits for it who comes before.
   [[nodiscard]] bool IsWaitedFor(const RunContext& context,
                                  const MemoryRange& range) const;
   void Unpark(RunContext& context);
@@ -70,7 +73,7 @@ class MemoryTurns {
   std::array<Taken, 2 * kCores> taken_;
   size_t taken_count_ = 0;
   size_t kept_ = 0;  // of them, for contexts that do not run yet
-  // Linked by ContextQueue, by age.
+  // Linked by ContextQueue, by class and age.
   RunContext* first_ = nullptr;
   RunContext* last_ = nullptr;
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/fifo_scheduler.h"
+#include "daemon/core/fair_scheduler.h"
 #include "daemon/core/testing/fake_device.h"
 #include "gtest/gtest.h"
 
@@ -40,12 +40,12 @@ class MemoryTurnsTest : public ::testing::Test {
     job->hold.context = contexts_[context];
     job->cores = {cores, gang};
     job->alone = alone;
-    EXPECT_TRUE(scheduler_.Enqueue(job));
+    EXPECT_EQ(scheduler_.Enqueue(job), Scheduler::Entry::kQueued);
     return job;
   }
   Job* Take() { return scheduler_.TakeNext().job; }
   bool Release(Job* job) {
-    return scheduler_.Release(*job->hold.context, job->granted);
+    return scheduler_.Release(*job->hold.context, job->granted, 0);
   }
 
   const MemoryRange all_{kMemory, 0, 100};
@@ -55,7 +55,7 @@ class MemoryTurnsTest : public ::testing::Test {
   testing::FakeDevice device_{3, &clock_};
   std::array<std::shared_ptr<RunContext>, kContexts> contexts_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  FifoScheduler scheduler_{3, 4};
+  FairScheduler scheduler_{3, 4, {}, &clock_};
 };
 
 TEST_F(MemoryTurnsTest, ContextsOfOneMemoryRunOneAfterTheOther) {
@@ -147,6 +147,60 @@ TEST_F(MemoryTurnsTest, MemoryIsKeptForOneThatThenWaitsForItsCore) {
   EXPECT_EQ(Take(), younger);
 }
 
+TEST_F(MemoryTurnsTest, HigherClassTakesMemoryThatIsOnlyKept) {
+  ContextTraits traits;
+  traits.priority = Priority::kHigh;
+  contexts_[3] =
+      std::make_shared<RunContext>(traits, contexts_[0]->model(), nullptr);
+  Job* runs = Enqueue(0, &all_, 2);
+  ASSERT_EQ(Take(), runs);
+  Job* waits = Enqueue(1, &all_, 1);
+  ASSERT_EQ(Take(), nullptr);
+  Job* core = Enqueue(2, nullptr, 1);
+  ASSERT_EQ(Take(), core);
+  Release(runs);
+  Job* high = Enqueue(3, &left_, 4);
+  EXPECT_EQ(Take(), high);
+  Release(core);
+  EXPECT_EQ(Take(), nullptr);
+  EXPECT_TRUE(Release(high));
+  EXPECT_EQ(Take(), waits);
+}
+
+TEST_F(MemoryTurnsTest, HigherClassHasTheNextTurnThoughItCameLater) {
+  ContextTraits traits;
+  traits.priority = Priority::kHigh;
+  contexts_[2] =
+      std::make_shared<RunContext>(traits, contexts_[0]->model(), nullptr);
+  Job* runs = Enqueue(0, &all_);
+  ASSERT_EQ(Take(), runs);
+  Job* older = Enqueue(1, &all_, 2);
+  ASSERT_EQ(Take(), nullptr);
+  Job* higher = Enqueue(2, &all_, 4);
+  ASSERT_EQ(Take(), nullptr);
+  Release(runs);
+  EXPECT_EQ(Take(), higher);
+  EXPECT_EQ(Take(), nullptr);
+  Release(higher);
+  EXPECT_EQ(Take(), older);
+}
+
+// A frame that is replaced while its context waits for memory.
+TEST_F(MemoryTurnsTest, ReplacedJobLeavesItsPlaceToTheNext) {
+  Job* runs = Enqueue(0, &all_);
+  ASSERT_EQ(Take(), runs);
+  Job* old = Enqueue(1, &all_);
+  ASSERT_EQ(Take(), nullptr);
+  Job* behind = Enqueue(2, &all_);
+  ASSERT_EQ(Take(), nullptr);
+  Job* newer = Enqueue(1, &all_);
+  EXPECT_TRUE(scheduler_.Remove(old));
+  Release(runs);
+  EXPECT_EQ(Take(), newer);
+  Release(newer);
+  EXPECT_EQ(Take(), behind);
+}
+
 TEST_F(MemoryTurnsTest, GangThatWaitsForMemoryKeepsNoCore) {
   Job* runs = Enqueue(0, &all_, 1);
   ASSERT_EQ(Take(), runs);
@@ -154,7 +208,8 @@ TEST_F(MemoryTurnsTest, GangThatWaitsForMemoryKeepsNoCore) {
   Job* younger = Enqueue(2, nullptr, 0b10);
   EXPECT_EQ(Take(), younger);
   Release(runs);
-  // Now it keeps them.
+  // Now it keeps them: this one would end later than `younger`.
+  clock_.Advance(base::kMillisecond);
   Enqueue(3, nullptr, 1);
   EXPECT_EQ(Take(), nullptr);
   Release(younger);
@@ -237,7 +292,7 @@ TEST_F(MemoryTurnsTest, RandomHistoryLosesNothingAndOverlapsNever) {
                                 : CoreChoice{1U << cores, false};
       const uint32_t range = next(6);
       job->alone = range == 5 ? nullptr : &ranges[range];
-      if (scheduler_.Enqueue(job.get())) {
+      if (scheduler_.Enqueue(job.get()) == Scheduler::Entry::kQueued) {
         ++queued;
         jobs_.push_back(std::move(job));
       }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
+#include "daemon/core/model_entry.h"
 
 namespace rknnd::core {
 namespace {
@@ -30,21 +31,6 @@ absl::Status NotLoaded(const ModelId& id) {
 }
 
 }  // namespace
-
-struct ModelEntry {
-  std::pair<ModelId, uint64_t> key;
-  ModelState state = ModelState::kLoading;
-  std::shared_ptr<const LoadedModel> model;  // kResident, kGrace
-  uint32_t uses = 0;
-  bool used = false;  // some context had it
-  uint64_t loads = 0;
-  uint32_t reach = 0;
-  uint64_t timer = 0;  // kGrace
-  uint64_t grace = 0;  // kGrace: since when, in the order of such periods
-  // kLoading: what is tried when the attempt under way fails, and who waits.
-  std::deque<std::shared_ptr<ModelLoad>> attempts;
-  std::vector<ModelRegistry::UseCallback> waiters;
-};
 
 ModelUse::ModelUse(std::shared_ptr<ModelRegistry> registry,
                    std::shared_ptr<ModelEntry> entry)
@@ -317,6 +303,7 @@ void ModelRegistry::OnLoaded(const Key& key,
   model->id = load->id;
   model->name = load->name.empty() ? load->model->info().name : load->name;
   model->model = std::move(load->model);
+  model->run_times = std::vector<RunTimes>(model->info().programs.size());
   // One that is only described has no weights here.
   if (model->info().runnable.ok()) {
     absl::Status charged = charges_->Enter(
@@ -446,46 +433,6 @@ bool ModelRegistry::DropLongestUnused() {
   // Not later: somebody cannot go on without.
   charges_->FreeWaiting();
   return true;
-}
-
-std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
-  std::vector<uint64_t> needs(cores, 0);
-  for (const auto& [key, entry] : entries_) {
-    if (entry->model == nullptr) continue;
-    for (uint32_t core = 0; core < cores; ++core) {
-      if ((entry->reach >> core & 1) == 0) continue;
-      needs[core] = std::max(needs[core], entry->model->internal_size());
-    }
-  }
-  return needs;
-}
-
-std::vector<ModelReport> ModelRegistry::Reports() const {
-  std::vector<ModelReport> reports;
-  for (const auto& [key, entry] : entries_) {
-    if (entry->model == nullptr) continue;
-    ModelReport report;
-    report.id = key.first;
-    report.name = entry->model->name;
-    report.contexts = entry->uses;
-    for (const ModelUse& use : preloaded_) {
-      if (use.model() != entry->model) continue;
-      --report.contexts;
-      report.preloaded = true;
-    }
-    report.weight = entry->model->info().weight_size;
-    report.weight_held = entry->model->model->held_weights();
-    report.internal = entry->model->internal_size();
-    report.loads = entry->loads;
-    reports.push_back(std::move(report));
-  }
-  return reports;
-}
-
-uint32_t ModelRegistry::count() const {
-  uint32_t count = 0;
-  for (const auto& [key, entry] : entries_) count += entry->model != nullptr;
-  return count;
 }
 
 }  // namespace rknnd::core

@@ -116,6 +116,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // is wrong with it is logged.
   void Preload(const std::string& path, uint64_t largest);
 
+  // Null when it is not loaded; a copy of it, with vendor sharing.
+  [[nodiscard]] std::shared_ptr<const LoadedModel> Resident(
+      const ModelId& id) const;
+
   // Lets go of the model that no context has had for the longest time, though
   // its grace period is not over. False when there is none.
   bool DropLongestUnused();

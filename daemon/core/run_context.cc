@@ -26,7 +26,12 @@ RunContext::RunContext(const ContextTraits& traits,
       model_(std::move(model)),
       own_arena_(std::move(own_arena)),
       running_times_(traits.collect_perf ? MostLayers(model_->info()) : 0),
-      last_times_(running_times_.size()) {}
+      last_times_(running_times_.size()) {
+  // Here, so that nothing is allocated when a job is queued.
+  WaitingContexts maker;
+  maker.insert(this);
+  queue.place = maker.extract(maker.begin());
+}
 
 void RunContext::CountJob(const BindingSet& bindings, uint32_t core_mask) {
   jobs_.fetch_add(1, std::memory_order_relaxed);

@@ -16,7 +16,9 @@
 #include "daemon/core/binding_set.h"
 #include "daemon/core/layer_dump.h"
 #include "daemon/core/loaded_model.h"
+#include "daemon/core/share.h"
 #include "daemon/core/types.h"
+#include "daemon/core/use_counters.h"
 
 namespace rknnd::core {
 
@@ -31,16 +33,29 @@ struct ContextQueue {
   bool running = false;
   // Of MemoryTurns: waits for memory, has it kept, runs in it.
   bool parked = false, has_turn = false, runs_alone = false;
-  // Neighbours in a list of contexts whose oldest job may run, or of those that
-  // are parked.
+  bool ready = false;                // stands in a line (waiting_lines.h)
+  WaitingContexts::node_type place;  // while it does not
+  // Neighbours in the list of those that are parked.
   RunContext* previous = nullptr;
   RunContext* next = nullptr;
+};
+
+// Its jobs in flight, by age. Guarded by its session's gate.
+struct ContextJobs {
+  Job* first = nullptr;
+  Job* last = nullptr;
+  uint32_t count = 0;
 };
 
 struct ContextTraits {
   uint32_t number = 0;
   SessionId session = 0;
-  Priority priority = Priority::kMedium;
+  int32_t pid = 0;          // of the session's program
+  uint32_t user = 0;        // whose program that is
+  uint32_t model_name = 0;  // the recorder's number of the model's name
+  Priority priority = Priority::kMedium;  // under its share's ceiling
+  Priority asked_priority = Priority::kMedium;
+  std::shared_ptr<Share> share;  // null: one that all without share
   bool collect_perf = false;
   bool info_only = false;  // answers queries, never runs
   bool sram = false;       // takes what it can use of the SRAM
@@ -79,7 +94,13 @@ class RunContext {
   // ones. Thread: worker.
   void CountJob(const BindingSet& bindings, uint32_t core_mask);
 
-  // Jobs that ran without an error.
+  // Bytes of an answer that were copied to where it was bound. Thread: worker.
+  void CountCopied(uint64_t bytes) {
+    converted_out_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  // Another session's run answered a job. Thread: worker.
+  void CountShared() { jobs_.fetch_add(1, std::memory_order_relaxed); }
+  // Jobs that ran without an error, or were answered with another's run.
   [[nodiscard]] uint64_t jobs() const {
     return jobs_.load(std::memory_order_relaxed);
   }
@@ -95,6 +116,10 @@ class RunContext {
 
   // The next job that starts is dumped into `dump`. Thread: loop.
   void ArmDump(std::shared_ptr<LayerDump> dump);
+  // The next job is to run by itself. Thread: any.
+  [[nodiscard]] bool dump_armed() const {
+    return dump_armed_.load(std::memory_order_acquire);
+  }
   // For the job that starts; null when none is armed. Costs a load then.
   // Thread: worker.
   [[nodiscard]] std::shared_ptr<LayerDump> StartDump();
@@ -103,13 +128,28 @@ class RunContext {
   // What the last dumped run left; null when there is none. Thread: loop.
   [[nodiscard]] std::shared_ptr<LayerDump> last_dump() const;
 
+  // A frame was dropped. Thread: any.
+  void CountDrop() { new_drops_.fetch_add(1, std::memory_order_relaxed); }
+  // Those since the last TakeDrops. Thread: any.
+  [[nodiscard]] uint32_t new_drops() const {
+    return new_drops_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint32_t TakeDrops() {
+    if (new_drops() == 0) return 0;
+    return new_drops_.exchange(0, std::memory_order_relaxed);
+  }
+
   ContextQueue queue;
+  ContextJobs jobs_in_flight;
+  // What its jobs cost. (jobs() are those that ran well, too.)
+  UseCounters use;
 
  private:
   const ContextTraits traits_;
   const std::shared_ptr<const LoadedModel> model_;
   const std::shared_ptr<Arena> own_arena_;
   std::atomic<uint64_t> jobs_{0};
+  std::atomic<uint32_t> new_drops_{0};
   std::atomic<uint64_t> converted_in_{0}, converted_out_{0};
   std::vector<int64_t> running_times_;
 

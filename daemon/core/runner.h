@@ -4,6 +4,10 @@
 #ifndef DAEMON_CORE_RUNNER_H_
 #define DAEMON_CORE_RUNNER_H_
 
+#include <cstdint>
+
+#include "daemon/core/types.h"
+
 namespace rknnd::core {
 
 class Runner {
@@ -17,6 +21,14 @@ class Runner {
   // runnable than this thread can take, wakes a worker for the next first.
   // Holds no lock while a job runs. Thread: worker.
   virtual void RunReady() = 0;
+  // The calling worker finds nothing to do and is about to sleep: clears what
+  // jobs left in internal memory of idle cores. Thread: worker.
+  virtual void ClearIdle() {}
+  // Answers what has waited or run for too long. Thread: worker.
+  virtual void Expire() {}
+  // The fence that was watched by this token is signalled, or cannot be any
+  // more. Followed by RunReady. Thread: worker.
+  virtual void FenceReady(uint64_t /*token*/, FenceState /*state*/) {}
 };
 
 }  // namespace rknnd::core

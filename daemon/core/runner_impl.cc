@@ -2,15 +2,19 @@
 // when a job that it ran elsewhere is over. Jobs were checked by their gate.
 //
 // The order at a job's end: the slot is freed, the completion posted (the
-// client may submit again from here), the arena cleared, the token given back.
+// client may submit again from here), the token given back. What the job left
+// in internal memory: isolation.h.
 
 #include "daemon/core/runner_impl.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/admission.h"
 #include "daemon/core/job_gate_impl.h"
+#include "daemon/core/late_wakes.h"
 
 namespace rknnd::core {
 namespace {
@@ -37,41 +41,152 @@ base::Nanoseconds RunnerImpl::CoreTime::Until(const base::Clock& clock) const {
   return word >= 0 ? word : clock.Now() - ~word;
 }
 
-RunnerImpl::RunnerImpl(Parts parts) : parts_(std::move(parts)) {}
+RunnerImpl::RunnerImpl(Parts parts)
+    : parts_(std::move(parts)),
+      isolation_(parts_.isolate, parts_.arenas, parts_.waker),
+      fence_waits_(parts_.fences, parts_.scheduler.get()),
+      expiry_(parts_.waker),
+      hang_watch_(parts_.hang, &expiry_) {}
 
 void RunnerImpl::EnterWorker() { parts_.device->EnterWorker(); }
 
 void RunnerImpl::RunReady() {
-  for (;;) {
+  for (bool begun = false;; begun = true) {
     const Scheduler::Turn turn = parts_.scheduler->TakeNext();
-    if (turn.job == nullptr) return;
+    if (turn.job == nullptr) {
+      // Whoever has just run something may be given more at once.
+      if (!begun) isolation_.ClearIdle();
+      return;
+    }
     if (turn.more) parts_.waker->WakeOne();
     Start(turn.job);
   }
 }
 
-void RunnerImpl::Start(Job* job) {
-  running_.fetch_add(1, std::memory_order_relaxed);
+void RunnerImpl::Expire() {
+  expiry_.BeginExpiring();
   const base::Nanoseconds now = parts_.clock->Now();
+  while (const std::optional<Expiry::Due> due = expiry_.TakeDue(now)) {
+    due->gate->Expire(due->slot, due->serial, now);
+  }
+  for (const HangWatch::Hanging& hanging : hang_watch_.Look(now)) {
+    const Expiry::Due& job = hanging.job;
+    job.gate->GiveUpHanging(job.slot, job.serial, parts_.hang, now);
+    if (parts_.hung != nullptr) parts_.hung(hanging.report);
+  }
+  expiry_.Arm();
+}
+
+void RunnerImpl::FenceReady(uint64_t token, FenceState state) {
+  if (state == FenceState::kClosed) {
+    FailWaiting(token, absl::OkStatus());
+  } else {
+    fence_waits_.Release(token);
+  }
+}
+
+void RunnerImpl::WatchFence(uint64_t token,
+                            const std::shared_ptr<Fence>& fence) {
+  const absl::Status watched = fence_waits_.Watch(token, fence);
+  if (!watched.ok()) FailWaiting(token, watched);
+}
+
+void RunnerImpl::FailWaiting(uint64_t token, const absl::Status& reason) {
+  Job* const job = fence_waits_.TakeOut(token);
+  if (job == nullptr) return;
+  const std::shared_ptr<JobGateImpl> gate = job->hold.gate;
+  gate->Settle(
+      job, reason.ok() ? FenceWaits::Closed(job->submission.fence_in) : reason);
+  NoticeIdle();
+}
+
+void RunnerImpl::Start(Job* job) {
+  const base::Nanoseconds now = parts_.clock->Now();
+  if (const Breach breach = job->limits.WhileWaiting(now, /*for_fence=*/false);
+      breach != Breach::kNone) {
+    // The alarm comes a moment later, if at all.
+    const std::shared_ptr<JobGateImpl> gate = job->hold.gate;
+    const std::shared_ptr<RunContext> context = job->hold.context;
+    const uint32_t granted = job->granted;
+    gate->Settle(job, NotRunInTime(*job, breach, now));
+    // Whether somebody can run now, RunReady sees.
+    parts_.scheduler->Release(*context, granted, /*used=*/0);
+    if ((awaited_.load() & granted) != 0) parts_.freed();
+    NoticeIdle();
+    return;
+  }
+  if (job->submission.shared) [[unlikely]] {
+    if (!BeginShared(job)) return;
+  }
+  running_.fetch_add(1, std::memory_order_relaxed);
+  hang_watch_.Begin(job, now);
   ForEachCore(job->granted, [now](CoreTime& time) { time.Begin(now); });
+  attribution_.Begun(*job, now);
   if (absl::Status refused = Prepare(job); !refused.ok()) {
     End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
     return;
   }
+  WakeBeforeLongWork();
+  isolation_.Begin(*job);
   starting_job = job;
   parts_.device->Submit(job->request);
   starting_job = nullptr;
 }
 
+bool RunnerImpl::BeginShared(Job* job) {
+  // Whether somebody can run now, RunReady sees.
+  const uint32_t granted = job->granted;
+  switch (parts_.shared_runs->Begin(job)) {
+    case SharedRuns::Verdict::kRun:
+      return true;
+    case SharedRuns::Verdict::kWait:
+      break;
+    case SharedRuns::Verdict::kAnswer:
+      AnswerShared(job);
+      break;
+  }
+  if ((awaited_.load() & granted) != 0) parts_.freed();
+  return false;
+}
+
+bool RunnerImpl::AnswerShared(Job* job) {
+  JobCompletion answer;
+  answer.slot = job->submission.slot;
+  answer.sequence = job->submission.sequence;
+  answer.frame = job->submission.frame;
+  parts_.shared_runs->Answer(job, &answer);
+  const uint32_t granted = job->granted;
+  JobHold hold;
+  if (job->hold.gate->Retire(job, &hold)) {
+    if (answer.status.ok()) {
+      hold.context->use.CountJob(answer.queue, 0);
+      hold.context->use.CountShared();
+      hold.context->model()->use.CountJob(answer.queue, 0);
+      hold.context->model()->use.CountShared();
+      hold.gate->use().CountShared();
+      attribution_.CountShared();
+    }
+    answer.drops = hold.context->TakeDrops();
+    hold.gate->Answer(answer, hold.fences);
+  }
+  const bool runnable =
+      parts_.scheduler->Release(*hold.context, granted, /*used=*/0);
+  NoticeIdle();
+  return runnable;
+}
+
+bool RunnerImpl::AnswerOthers(Job* jobs) {
+  bool runnable = false;
+  Job* next = nullptr;
+  for (Job* job = jobs; job != nullptr; job = next) {
+    next = job->next;
+    runnable = AnswerShared(job) || runnable;
+  }
+  return runnable;
+}
+
 absl::Status RunnerImpl::Prepare(Job* job) {
   const JobSubmission& submission = job->submission;
-  if (submission.timeout_ms != 0 &&
-      parts_.clock->Now() - job->submitted >=
-          submission.timeout_ms * base::kMillisecond) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("the job waited longer than its ", submission.timeout_ms,
-                     " ms and was not run"));
-  }
   RunContext& context = *job->hold.context;
   const uint32_t row = job->hold.bindings->row();
   const driver::ProgramInfo& program = context.model()->program(row);
@@ -107,11 +222,23 @@ absl::Status RunnerImpl::Prepare(Job* job) {
   request.core = job->core;
   request.core_mask = job->granted;
   request.inputs = job->hold.bindings->inputs();
-  request.outputs = job->hold.bindings->outputs();
+  request.outputs = job->hold.shared == nullptr ? job->hold.bindings->outputs()
+                                                : job->hold.shared->outputs();
   request.layer_times = context.running_times(row);
   job->hold.dump = context.StartDump();
   if (job->hold.dump != nullptr) job->hold.dump->set_row(row);
   request.layer_sink = job->hold.dump.get();
+  if (!job->cores.gang) {
+    // A batch that was given further cores: those that compute slices, with an
+    // arena each. A run that is dumped takes slice after slice.
+    if (request.layer_sink != nullptr) request.gang_internal = {};
+    request.core_mask = uint32_t{1} << job->core;
+    uint32_t further = job->granted & ~request.core_mask;
+    for (size_t i = 0; i < request.gang_internal.size(); ++i) {
+      request.core_mask |= further & -further;
+      further &= further - 1;
+    }
+  }
   request.keep_input_caches = context.traits().keep_input_caches;
   request.keep_output_caches = context.traits().keep_output_caches;
   request.submitted = job->submitted;
@@ -146,16 +273,38 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   answer.sequence = submission.sequence;
   answer.frame = submission.frame;
   answer.core = job->core;
-  answer.status = result.status;
+  // An innocent one that the driver took along when it reset the NPU. Its
+  // client runs it again; ABORTED is what a dropped frame is answered with.
+  answer.status = absl::IsAborted(result.status)
+                      ? absl::UnavailableError(result.status.message())
+                      : result.status;
+  SharedRuns::Ending shared;
+  if (job->hold.shared != nullptr) [[unlikely]] {
+    shared = parts_.shared_runs->End(job, result);
+    if (result.status.ok()) answer.status = shared.status;
+  }
   const base::Nanoseconds now = parts_.clock->Now();
   const bool started = result.started != 0;
   answer.queue = (started ? result.started : now) - job->submitted;
   answer.run = std::max<base::Nanoseconds>(result.ended - result.started, 0);
   answer.total = now - job->submitted;
+  answer.drops = job->hold.context->new_drops();
 
   const uint32_t granted = job->granted;
   ForEachCore(granted, [now](CoreTime& time) { time.End(now); });
+  std::optional<HangReport> hung;
+  if (hang_watch_.End(job) && parts_.hung != nullptr) {
+    hung = HangWatch::ReportOf(*job, parts_.hang, now);
+    hung->ended = true;
+  }
+  const base::Nanoseconds begun = job->begun.load(std::memory_order_relaxed);
+  attribution_.Left(*job, result, begun, now, answer);
   if (result.status.ok()) {
+    const LoadedModel& model = *job->hold.context->model();
+    const uint32_t row = job->hold.bindings->row();
+    if (row < model.run_times.size()) {
+      model.run_times[row].Record(job->request.core_mask, answer.run);
+    }
     job->hold.context->CountJob(*job->hold.bindings, job->request.core_mask);
   }
   if (job->hold.dump != nullptr) {
@@ -165,18 +314,28 @@ void RunnerImpl::End(Job* job, const driver::JobResult& result,
   running_.fetch_sub(1, std::memory_order_relaxed);
   JobHold hold;
   // `job` is another submission's from here on.
-  if (job->hold.gate->Retire(job, &hold)) hold.gate->Answer(answer);
-  // Memory that a program brought is its own to clear.
-  if (started && hold.arena != nullptr && parts_.isolate) {
-    const uint64_t used =
-        hold.context->model()->program(hold.bindings->row()).internal_size;
-    hold.arena->memory()->Clear(0, used);
-    for (const auto& arena : hold.gang_arenas) {
-      if (arena != nullptr) arena->memory()->Clear(0, used);
-    }
+  if (job->hold.gate->Retire(job, &hold)) {
+    answer.drops = hold.context->TakeDrops();
+    Attribution::CountAnswer(*hold.context, answer);
+    hold.gate->Answer(answer, hold.fences);
   }
-  const bool runnable = parts_.scheduler->Release(*hold.context, granted);
-  if (runnable && !in_run_ready) parts_.waker->WakeOne();
+  if (hung) {
+    WakeBeforeLongWork();
+    parts_.hung(*hung);
+  }
+  const bool left = isolation_.End(hold, granted);
+  bool runnable =
+      parts_.scheduler->Release(*hold.context, granted,
+                                std::max(answer.run, shared.used)) ||
+      shared.runnable;
+  if (shared.answered != nullptr) [[unlikely]] {
+    // The core waits for none of this.
+    if (runnable) parts_.waker->WakeOne();
+    runnable = AnswerOthers(shared.answered);
+  }
+  // A worker, which sees to what was left before it sleeps.
+  if ((runnable || left) && !in_run_ready) parts_.waker->WakeOne();
+  if ((awaited_.load() & granted) != 0) parts_.freed();
   NoticeIdle();
   // `hold` may be the last to know the gate, and with it this runner.
 }
@@ -187,6 +346,49 @@ CoreReport RunnerImpl::Report(uint32_t core) const {
   report.busy = time.Until(*parts_.clock);
   report.jobs = time.jobs.load(std::memory_order_relaxed);
   return report;
+}
+
+void RunnerImpl::SetLent(std::vector<LentCores> lent) {
+  uint32_t cores = 0;
+  for (const LentCores& one : lent) cores |= one.cores;
+  {
+    base::MutexLock lock(lent_mutex_);
+    lent_ = std::move(lent);
+  }
+  if (parts_.scheduler->SetLent(cores)) parts_.waker->WakeOne();
+}
+
+absl::Status RunnerImpl::LentError(uint32_t context,
+                                   const CoreChoice& cores) const {
+  uint32_t lent = 0;
+  std::string holders;
+  {
+    base::MutexLock lock(lent_mutex_);
+    for (const LentCores& one : lent_) {
+      if ((one.cores & cores.cores) == 0) continue;
+      lent |= one.cores & cores.cores;
+      absl::StrAppend(&holders, holders.empty() ? "" : " and ", one.Holder());
+    }
+  }
+  if (lent == 0) {
+    // They came back behind the scheduler's look.
+    return absl::PermissionDeniedError(
+        absl::StrCat("context ", context,
+                     " could not run: its cores were lent until now; run it "
+                     "again"));
+  }
+  // Not UNAVAILABLE, which a client takes for a daemon that ends and waits on.
+  return absl::PermissionDeniedError(absl::StrCat(
+      "context ", context, " cannot run: ", NameCores(lent),
+      std::has_single_bit(lent) ? " is" : " are", " lent to ", holders,
+      " until that ends (rknnctl lease); choose other cores, or wait"));
+}
+
+uint32_t RunnerImpl::AwaitCores(uint32_t cores) {
+  // A job that ends sees these, or its core is seen to be free: both it and
+  // busy() take the scheduler's lock in between.
+  awaited_.store(cores);
+  return parts_.scheduler->busy();
 }
 
 void RunnerImpl::Drain() {

@@ -11,12 +11,23 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "base/posix/clock.h"
+#include "base/posix/mutex.h"
 #include "daemon/core/arenas.h"
+#include "daemon/core/attribution.h"
+#include "daemon/core/expiry.h"
+#include "daemon/core/fence_waits.h"
+#include "daemon/core/hang_watch.h"
+#include "daemon/core/isolation.h"
 #include "daemon/core/job.h"
+#include "daemon/core/leases.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/scheduler.h"
+#include "daemon/core/shared_runs.h"
 #include "daemon/core/types.h"
 #include "driver/device.h"
 
@@ -29,10 +40,22 @@ class RunnerImpl final : public Runner, public JobFinisher {
   struct Parts {
     driver::Device* device = nullptr;
     const base::Clock* clock = nullptr;
-    bool isolate = true;  // clears arenas behind their jobs
+    bool isolate = true;  // sessions from each other, in arenas
     WorkerWaker* waker = nullptr;
     std::unique_ptr<Scheduler> scheduler;
     std::shared_ptr<Arenas> arenas;
+    // With this scheduler; null: no run is shared.
+    std::shared_ptr<SharedRuns> shared_runs;
+    FenceWatcher* fences = nullptr;  // null: jobs cannot have any
+    base::Nanoseconds hang = 5 * base::kSecond;
+    base::Nanoseconds fence_timeout = 10 * base::kSecond;
+    // Submitted and not answered. The scheduler has room for one more: its
+    // place is free a moment after the answer, or when it comes back late.
+    uint32_t jobs_per_context = 32;
+    // Told of jobs that hang, and of their end. Thread: any.
+    std::function<void(const HangReport&)> hung;
+    // A core of AwaitCores is free. Thread: any.
+    std::function<void()> freed;
     // Called when nothing is queued or runs, once draining. Thread: any.
     std::function<void()> idle;
   };
@@ -40,11 +63,38 @@ class RunnerImpl final : public Runner, public JobFinisher {
 
   void EnterWorker() override;
   void RunReady() override;
+  void ClearIdle() override { isolation_.ClearIdle(); }
+  void Expire() override;
+  void FenceReady(uint64_t token, FenceState state) override;
   void Finish(Job* job, const driver::JobResult& result) override;
 
   [[nodiscard]] Scheduler& scheduler() { return *parts_.scheduler; }
   [[nodiscard]] Arenas& arenas() { return *parts_.arenas; }
+  // Or null.
+  [[nodiscard]] SharedRuns* shared_runs() { return parts_.shared_runs.get(); }
+  [[nodiscard]] FenceWaits& fence_waits() { return fence_waits_; }
+  [[nodiscard]] Attribution& attribution() { return attribution_; }
   [[nodiscard]] const base::Clock& clock() const { return *parts_.clock; }
+  [[nodiscard]] Expiry& expiry() { return expiry_; }
+  [[nodiscard]] base::Nanoseconds fence_timeout() const {
+    return parts_.fence_timeout;
+  }
+
+  [[nodiscard]] uint32_t jobs_per_context() const {
+    return parts_.jobs_per_context;
+  }
+
+  // A job was queued that waits for `fence`.
+  void WatchFence(uint64_t token, const std::shared_ptr<Fence>& fence);
+
+  // Cores that are lent, and to whom, until the next call. Thread: loop.
+  void SetLent(std::vector<LentCores> lent);
+  // Why jobs of a context with these cores are not run.
+  [[nodiscard]] absl::Status LentError(uint32_t context,
+                                       const CoreChoice& cores) const;
+  // Parts::freed is called at the end of jobs on these cores from now on; the
+  // answer is which of them some job has now.
+  uint32_t AwaitCores(uint32_t cores);
 
   // From now on, and at once if so, tells when all is idle. No job may enter
   // any more.
@@ -58,6 +108,8 @@ class RunnerImpl final : public Runner, public JobFinisher {
   }
   [[nodiscard]] uint64_t done() const { return done_.load(); }
   [[nodiscard]] uint64_t failed() const { return failed_.load(); }
+  // Jobs that hung, so far.
+  [[nodiscard]] uint64_t hung() const { return hang_watch_.found(); }
   // Jobs on a core whose answer is not posted yet.
   [[nodiscard]] uint64_t running() const { return running_.load(); }
   // How busy a core was until now. A job that ends meanwhile is in it once, up
@@ -86,6 +138,11 @@ class RunnerImpl final : public Runner, public JobFinisher {
     }
   }
   void Start(Job* job);
+  // Whether a job that may be answered by another's run is to run now.
+  bool BeginShared(Job* job);
+  // Answers one that was. True when some job can run now.
+  bool AnswerShared(Job* job);
+  bool AnswerOthers(Job* jobs);  // linked by `next`
   // For a gang that shares a batch: the further cores' arenas.
   void LendArenas(Job* job, uint64_t size);
   // Why the job is answered without a run, or OK with its request filled.
@@ -93,7 +150,19 @@ class RunnerImpl final : public Runner, public JobFinisher {
   // `in_run_ready`: this thread takes the next job by itself.
   void End(Job* job, const driver::JobResult& result, bool in_run_ready);
 
+  // Answers a job that waits for a fence in vain; `reason` OK: its fence was
+  // closed too early.
+  void FailWaiting(uint64_t token, const absl::Status& reason);
+
   Parts parts_;
+  Isolation isolation_;
+  FenceWaits fence_waits_;
+  Attribution attribution_{std::make_shared<Recorder>()};
+  Expiry expiry_;
+  HangWatch hang_watch_;
+  std::atomic<uint32_t> awaited_{0};  // cores
+  mutable base::Mutex lent_mutex_;
+  std::vector<LentCores> lent_ RKNND_GUARDED_BY(lent_mutex_);
   std::atomic<bool> draining_{false};
   std::atomic<uint64_t> done_{0}, failed_{0}, running_{0};
   std::array<CoreTime, 32> cores_;  // the service opens no device with more

@@ -158,6 +158,7 @@ TEST_F(RunnerTest, CountsFollowAJobThroughTheDaemon) {
   RunReady();
   EXPECT_EQ(service->Status().jobs_queued, 0U);
   EXPECT_EQ(service->Status().jobs_running, 1U);
+  clock.Advance(3 * base::kMicrosecond);
   ASSERT_TRUE(device.Release());
   EXPECT_EQ(service->Status().jobs_running, 0U);
   EXPECT_EQ(service->Status().jobs_done, 1U);
@@ -208,11 +209,14 @@ TEST_F(RunnerTest, TimeOfAJobThatFailedIsNotThatOfTheGoodOnes) {
   const TestSession session = Open();
   MakeReady(session, 1, "bytes=16");
   device.set_run_time(3 * base::kMicrosecond);
-  ASSERT_TRUE(Submit(session, 1, 0, 1).ok());
-  RunReady();
-  device.FailJobs(absl::InternalError("the core stalled"));
-  ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
-  RunReady();
+  device.HoldJobs(true);
+  for (uint32_t sequence = 1; sequence <= 2; ++sequence) {
+    ASSERT_TRUE(Submit(session, 1, 0, sequence).ok());
+    RunReady();
+    clock.Advance(3 * base::kMicrosecond);
+    ASSERT_TRUE(device.Release());
+    device.FailJobs(absl::InternalError("the core stalled"));
+  }
   EXPECT_EQ(service->Sessions()[0].jobs, 1U);
   EXPECT_EQ(service->Sessions()[0].run_us, 3U);
   EXPECT_EQ(service->Sessions()[0].npu_us, 6U);
@@ -244,7 +248,6 @@ TEST_F(RunnerTest, GangJobRunsOnAllItsCoresInTheArenaOfTheLowest) {
   EXPECT_EQ(device.runs()[0].gang_internal, 0U);
   EXPECT_EQ(session.sink->last().status, absl::OkStatus());
   EXPECT_EQ(session.sink->last().core, 0U);
-  EXPECT_EQ(device.cleared(), 8192U);
 }
 
 TEST_F(RunnerTest, GangOfABatchModelHasTheArenaOfEachCore) {
@@ -255,13 +258,58 @@ TEST_F(RunnerTest, GangOfABatchModelHasTheArenaOfEachCore) {
   RunReady();
   ASSERT_EQ(device.runs().size(), 1U);
   EXPECT_EQ(device.runs()[0].gang_internal, 2U);
-  EXPECT_EQ(device.cleared(), 3 * 8192U);
   // One of a single core takes no other's.
   ASSERT_TRUE(SetCoreMaskNow(session, 1, 2).ok());
   ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
   RunReady();
   EXPECT_EQ(device.runs()[1].gang_internal, 0U);
   EXPECT_EQ(device.violations(), 0U);
+}
+
+TEST_F(RunnerTest, BatchWithoutAMaskSpreadsOverIdleCoresWithAnArenaOfEach) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "internal=8192 batch=2");
+  MakeReady(session, 2, "internal=8192 batch=2", /*flags=*/0, /*mask=*/2);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  ASSERT_TRUE(Submit(session, 2, 1).ok());
+  RunReady();
+  ASSERT_EQ(device.runs().size(), 2U);
+  EXPECT_EQ(device.runs()[0].core_mask, 0b011U);
+  EXPECT_EQ(device.runs()[0].core, 0U);
+  EXPECT_EQ(device.runs()[0].gang_internal, 1U);
+  EXPECT_EQ(device.runs()[1].core_mask, 0b010U);
+  EXPECT_EQ(device.runs()[1].gang_internal, 0U);
+  EXPECT_EQ(device.violations(), 0U);
+  for (const JobCompletion& answer : session.sink->all()) {
+    EXPECT_EQ(answer.status, absl::OkStatus());
+  }
+}
+
+// Layers of a dumped run are looked at one after the other.
+TEST_F(RunnerTest, DumpedBatchRunsOnItsCoreAlone) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "internal=8192 batch=3 layers=2");
+  ASSERT_TRUE(session->ArmDump(1).ok());
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  ASSERT_EQ(device.runs().size(), 1U);
+  EXPECT_EQ(device.runs()[0].core_mask, 0b001U);
+  EXPECT_EQ(device.runs()[0].gang_internal, 0U);
+}
+
+TEST_F(RunnerTest, RunTimesOfTheModelAreRecorded) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  device.set_run_time(7 * base::kMillisecond);
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  EXPECT_EQ(service->Models()[0].run, 7 * base::kMillisecond);
+  device.set_run_time(15 * base::kMillisecond);
+  device.FailJobs(absl::InternalError("the core stalled"));
+  ASSERT_TRUE(Submit(session, 1, 0, 2).ok());
+  RunReady();
+  EXPECT_EQ(service->Models()[0].run, 7 * base::kMillisecond);
 }
 
 TEST_F(RunnerTest, AllCoresOfAGangAreBusy) {
@@ -335,6 +383,8 @@ TEST_F(RunnerTest, CancelledGangWakesAWorkerForWhomItKeptFromItsCores) {
   ASSERT_TRUE(Submit(other, 1, 0).ok());
   RunReady();
   ASSERT_TRUE(Submit(session, 1, 0).ok());
+  // Would end later than the job that the gang waits for.
+  clock.Advance(base::kMillisecond);
   ASSERT_TRUE(Submit(other, 2, 1).ok());
   RunReady();
   ASSERT_EQ(device.held(), 1U);  // core 0 is kept for the gang

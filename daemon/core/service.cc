@@ -1,5 +1,5 @@
-// Puts the parts of daemon/core together and answers reports. Called by the
-// transports on the loop.
+// Puts the parts of daemon/core together; sessions, leases and draining. Called
+// by the transports on the loop.
 //
 // Torn down in this order: sessions (closed before), the registry's timers,
 // arenas, then parts as their last holder, a job perhaps, lets go of them.
@@ -7,61 +7,33 @@
 #include "daemon/core/service.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/core/fifo_scheduler.h"
-#include "daemon/core/session_impl.h"
+#include "daemon/core/fair_scheduler.h"
+#include "daemon/core/service_impl.h"
 
 namespace rknnd::core {
+namespace {
 
-class Service::Impl {
- public:
-  explicit Impl(const ServiceOptions& options);
-  ~Impl();
+constexpr uint32_t kDaemonLogWarning = 1;  // --log-level's
 
-  absl::StatusOr<std::shared_ptr<Session>> OpenSession(
-      SessionPeer peer, std::shared_ptr<CompletionSink> completions,
-      std::shared_ptr<LogSink> log);
-  void CloseSession(SessionId id);
-  void Drain(std::function<void()> done);
+uint32_t AllCores(uint32_t count) {
+  return static_cast<uint32_t>((uint64_t{1} << count) - 1);
+}
 
-  // What waits for the end of a drain; apart, as jobs may outlive the service.
-  struct DrainState {
-    std::vector<std::function<void()>> waiting;
-  };
-
-  const base::Clock* const clock;
-  driver::FaultControl* const faults;
-  const bool incoherent;
-  const base::Nanoseconds started;
-  absl::Status cache_status;
-  bool keeps_models = false;
-  std::shared_ptr<ServiceParts> parts;
-  std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
-  std::shared_ptr<DrainState> drain;
-
-  [[nodiscard]] std::vector<UserReport> Users() const;
-
- private:
-  // What all sessions of a user pay into.
-  std::shared_ptr<Account> UserAccount(uint32_t uid);
-  [[nodiscard]] std::vector<ServiceParts::SessionCounts> CountUser(
-      uint32_t uid) const;
-
-  SessionId next_session_ = 1;
-  // Each lasts as long as something of its user's is charged.
-  std::map<uint32_t, std::weak_ptr<Account>> users_;
-};
+}  // namespace
 
 Service::Impl::Impl(const ServiceOptions& options)
     : clock(options.clock),
       faults(options.faults),
       incoherent(options.incoherent),
       started(options.clock->Now()),
+      scheduling(options.scheduling),
       parts(std::make_shared<ServiceParts>()),
-      drain(std::make_shared<DrainState>()) {
+      drain(std::make_shared<DrainState>()),
+      foreign(std::make_shared<ForeignWatch>(
+          options.foreign_users, options.pager, options.loop, options.clock)) {
   std::shared_ptr<ModelCache> cache;
   if (!options.cache_dir.empty()) {
     auto opened = ModelCache::Open(options.cache_dir, options.cache_limit,
@@ -93,6 +65,11 @@ Service::Impl::Impl(const ServiceOptions& options)
     return found == users.end() ? all : found->second;
   };
   parts->count_user = [this](uint32_t uid) { return CountUser(uid); };
+  parts->leases =
+      std::make_shared<Leases>(AllCores(options.device->info().cores));
+  parts->streams_but = [this](SessionId session, uint32_t context) {
+    return StreamsBut(session, context);
+  };
   parts->sram = std::make_shared<core::Sram>(parts->device->info().sram_total);
   parts->internal_memory = parts->ledger->Open("internal memory");
 
@@ -112,7 +89,13 @@ Service::Impl::Impl(const ServiceOptions& options)
     if (const auto all = weak.lock()) all->runner->arenas().Refit();
   });
   parts->ledger->set_reclaim(
-      [weak = std::weak_ptr<ModelRegistry>(parts->models)] {
+      [weak = std::weak_ptr<ModelRegistry>(parts->models),
+       all = std::weak_ptr<ServiceParts>(parts)] {
+        const auto service = all.lock();
+        if (service != nullptr && service->runner != nullptr &&
+            service->runner->shared_runs()->DropIdle()) {
+          return true;
+        }
         const auto models = weak.lock();
         return models != nullptr && models->DropLongestUnused();
       });
@@ -122,8 +105,34 @@ Service::Impl::Impl(const ServiceOptions& options)
   runner.clock = options.clock;
   runner.isolate = options.isolate;
   runner.waker = options.waker;
-  runner.scheduler = std::make_unique<FifoScheduler>(
-      options.device->info().cores, options.limits.jobs_per_context);
+  runner.fences = options.fences;
+  runner.hang = options.scheduling.hang;
+  runner.fence_timeout = options.scheduling.fence_timeout;
+  runner.hung =
+      [this, loop = options.loop, log = options.log,
+       weak = std::weak_ptr<DrainState>(drain)](const HangReport& report) {
+        loop->Post([this, log, weak, report] {
+          // The drain's state lasts as long as this does.
+          if (weak.expired()) return;
+          if (log != nullptr) log->Log(kDaemonLogWarning, Describe(report));
+          if (report.ended) return;
+          traces->WriteFile(absl::StrCat("a job of ", report.holder, " hangs"));
+        });
+      };
+  // A session has no more slots.
+  runner.jobs_per_context =
+      std::min(options.limits.jobs_per_context, kJobSlots);
+  runner.scheduler = std::make_unique<FairScheduler>(
+      options.device->info().cores, runner.jobs_per_context + 1,
+      options.scheduling, options.clock);
+  SharedRuns::Parts shared;
+  shared.paging = parts->paging();
+  shared.clock = options.clock;
+  shared.timers = options.timers;
+  shared.scheduler = runner.scheduler.get();
+  shared.account = parts->ledger->Open("shared answers", "shared answers",
+                                       SharedRuns::kMostBytes);
+  runner.shared_runs = std::make_shared<SharedRuns>(std::move(shared));
   runner.arenas =
       std::make_shared<Arenas>(parts->paging(), parts->internal_memory);
   runner.arenas->set_needs([weak = std::weak_ptr<ModelRegistry>(parts->models),
@@ -139,7 +148,26 @@ Service::Impl::Impl(const ServiceOptions& options)
       for (const auto& done : std::exchange(state->waiting, {})) done();
     });
   };
+  runner.freed = [this, loop = options.loop,
+                  weak = std::weak_ptr<DrainState>(drain)] {
+    // The drain's state lasts as long as this does.
+    loop->Post([this, weak] {
+      if (weak.lock() != nullptr) SettleLeases();
+    });
+  };
   parts->runner = std::make_shared<RunnerImpl>(std::move(runner));
+  Traces::Parts timeline;
+  timeline.recorder = parts->runner->attribution().recorder_ptr();
+  timeline.clock = options.clock;
+  timeline.loop = options.loop;
+  timeline.pager = options.pager;
+  timeline.timers = options.timers;
+  timeline.log = options.log;
+  timeline.cores = options.device->info().cores;
+  timeline.device = absl::StrCat(options.device->info().kind, ", ",
+                                 options.device->info().soc);
+  timeline.folder = options.trace_dir;
+  traces = Traces::Create(std::move(timeline));
   for (const std::string& path : options.preload) {
     parts->models->Preload(path, options.limits.model_bytes);
   }
@@ -148,11 +176,14 @@ Service::Impl::Impl(const ServiceOptions& options)
 Service::Impl::~Impl() {
   for (auto& [id, session] : sessions) session->End();
   sessions.clear();
+  traces->Stop();
   parts->models->Stop();
   // A transport may still hold a gate, and by it the runner.
   parts->runner->arenas().Stop();
+  parts->runner->shared_runs()->Stop();
   // And a session, which has ended.
   parts->count_user = nullptr;
+  parts->streams_but = nullptr;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
@@ -164,9 +195,11 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
   }
   const SessionId id = next_session_++;
   auto user = UserAccount(peer.uid);
-  auto session =
-      std::make_shared<SessionImpl>(id, std::move(peer), parts, std::move(user),
-                                    std::move(completions), std::move(log));
+  recorder().NameSession(id, peer);
+  auto share = ShareOf(peer);
+  auto session = std::make_shared<SessionImpl>(
+      id, std::move(peer), parts, std::move(user), std::move(share),
+      std::move(completions), std::move(log));
   sessions[id] = session;
   return session;
 }
@@ -177,6 +210,22 @@ void Service::Impl::CloseSession(SessionId id) {
   const std::shared_ptr<SessionImpl> session = std::move(found->second);
   sessions.erase(found);
   session->End();
+  recorder().EndSession(id);
+  if (parts->leases->GiveBack(id)) ApplyLeases();
+}
+
+std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
+  std::erase_if(shares_, [](const auto& one) { return one.second.expired(); });
+  // Processes of other namespaces cannot be told apart: each session counts.
+  std::weak_ptr<Share> alone;
+  std::weak_ptr<Share>& known =
+      peer.pid == 0 ? alone : shares_[{peer.pid, peer.uid}];
+  std::shared_ptr<Share> share = known.lock();
+  if (share != nullptr) return share;
+  share = std::make_shared<Share>(ResolvePolicy(scheduling, peer),
+                                  parts->device->info().cores);
+  known = share;
+  return share;
 }
 
 std::shared_ptr<Account> Service::Impl::UserAccount(uint32_t uid) {
@@ -203,25 +252,44 @@ std::vector<ServiceParts::SessionCounts> Service::Impl::CountUser(
   return counts;
 }
 
-std::vector<UserReport> Service::Impl::Users() const {
-  std::map<uint32_t, UserReport> users;
-  for (const auto& [id, session] : sessions) {
-    const uint32_t uid = session->peer().uid;
-    UserReport& user = users[uid];
-    user.uid = uid;
-    ++user.sessions;
-    user.contexts += session->context_count();
-    user.buffers += session->buffer_count();
+std::vector<Stream> Service::Impl::StreamsBut(SessionId session,
+                                              uint32_t context) const {
+  std::vector<Stream> streams;
+  for (const auto& [id, other] : sessions) {
+    other->AppendStreams(id == session ? context : 0, &streams);
   }
-  std::vector<UserReport> reports;
-  for (auto& [uid, user] : users) {
-    const auto known = users_.find(uid);
-    const auto account = known == users_.end() ? nullptr : known->second.lock();
-    if (account != nullptr) user.memory = account->held().total();
-    user.memory_limit = parts->limits_of_user(uid).memory;
-    reports.push_back(user);
+  return streams;
+}
+
+void Service::Impl::Lease(SessionId id, uint32_t cores,
+                          const std::string& command,
+                          std::function<void(absl::Status)> done) {
+  const auto found = sessions.find(id);
+  if (found == sessions.end()) {
+    return done(absl::FailedPreconditionError("the session has ended"));
   }
-  return reports;
+  const int32_t pid = found->second->peer().pid;
+  // By pointer: the callback outlives what is refused.
+  const auto held =
+      std::make_shared<std::function<void(absl::Status)>>(std::move(done));
+  const absl::Status taken = parts->leases->Take(
+      id, {cores, command, pid},
+      [held](const absl::Status& status) { (*held)(status); });
+  if (!taken.ok()) return (*held)(taken);
+  ApplyLeases();
+}
+
+void Service::Impl::ApplyLeases() {
+  parts->runner->SetLent(parts->leases->list());
+  for (const auto& [id, session] : sessions) session->AnswerStranded();
+  SettleLeases();
+}
+
+void Service::Impl::SettleLeases() {
+  const uint32_t busy = parts->runner->AwaitCores(parts->leases->awaited());
+  parts->leases->Settle(busy);
+  // Fewer are awaited now, if any.
+  parts->runner->AwaitCores(parts->leases->awaited());
 }
 
 void Service::Impl::Drain(std::function<void()> done) {
@@ -265,6 +333,21 @@ void Service::Drain(std::function<void()> done) {
   impl_->Drain(std::move(done));
 }
 
+void Service::Lease(SessionId session, uint32_t cores,
+                    const std::string& command,
+                    std::function<void(absl::Status)> done) {
+  impl_->Lease(session, cores, command, std::move(done));
+}
+
+void Service::FindForeignUsers(std::function<void()> done) {
+  impl_->foreign->Look(std::move(done));
+}
+
+void Service::TakeTrace(base::Nanoseconds since,
+                        std::function<void(absl::StatusOr<Trace>)> done) {
+  impl_->traces->Take(since, std::move(done));
+}
+
 Runner& Service::runner() { return *impl_->parts->runner; }
 
 bool Service::keeps_models() const { return impl_->keeps_models; }
@@ -305,89 +388,6 @@ bool Service::wants_syncs() const {
 
 const driver::DeviceInfo& Service::device_info() const {
   return impl_->parts->device->info();
-}
-
-StatusReport Service::Status() const {
-  RunnerImpl& runner = *impl_->parts->runner;
-  StatusReport report;
-  report.device = device_info();
-  report.cache_syncs = impl_->parts->device->cache_syncs();
-  report.uptime = impl_->clock->Now() - impl_->started;
-  report.sessions = static_cast<uint32_t>(impl_->sessions.size());
-  report.models = impl_->parts->models->count();
-  for (const auto& [id, session] : impl_->sessions) {
-    report.contexts += session->context_count();
-    report.buffers += session->buffer_count();
-  }
-  report.jobs_queued = runner.scheduler().counts().queued;
-  report.jobs_running = runner.running();
-  report.jobs_done = runner.done();
-  report.jobs_failed = runner.failed();
-  for (uint32_t core = 0; core < report.device.cores; ++core) {
-    report.cores.push_back(runner.Report(core));
-  }
-  report.memory = impl_->parts->ledger->totals();
-  report.sram_free = impl_->parts->sram->free();
-  report.cache_syncs = impl_->parts->device->cache_syncs();
-  if (impl_->faults != nullptr) {
-    report.faults = static_cast<uint32_t>(impl_->faults->List().size());
-  }
-  return report;
-}
-
-std::vector<SessionReport> Service::Sessions() const {
-  std::vector<SessionReport> reports;
-  for (const auto& [id, session] : impl_->sessions) {
-    reports.push_back(session->Report());
-  }
-  return reports;
-}
-
-std::vector<ModelReport> Service::Models() const {
-  return impl_->parts->models->Reports();
-}
-
-std::vector<ContextReport> Service::Contexts() const {
-  std::vector<ContextReport> reports;
-  for (const auto& [id, session] : impl_->sessions) {
-    session->AppendContexts(&reports);
-  }
-  return reports;
-}
-
-std::vector<BufferReport> Service::Buffers() const {
-  std::vector<BufferReport> reports;
-  for (const auto& [id, session] : impl_->sessions) {
-    session->AppendBuffers(&reports);
-  }
-  return reports;
-}
-
-SramReport Service::Sram() const {
-  SramReport report;
-  report.base = device_info().sram_base;
-  report.total = device_info().sram_total;
-  report.windows = impl_->parts->sram->windows();
-  SramForecasts known;
-  for (const auto& [id, session] : impl_->sessions) {
-    session->AddSramSaved(&report, &known);
-  }
-  return report;
-}
-
-MemoryReport Service::Memory() const {
-  MemoryReport report;
-  report.kinds = impl_->parts->ledger->totals();
-  report.models = Models();
-  report.sessions = Sessions();
-  report.budget = impl_->parts->ledger->budget();
-  report.budget_used = NpuBytes(report.kinds);
-  report.users = impl_->Users();
-  report.unshared_total = report.kinds.io + report.kinds.other;
-  for (const auto& [id, session] : impl_->sessions) {
-    report.unshared_total += session->UnsharedModelBytes();
-  }
-  return report;
 }
 
 }  // namespace rknnd::core

@@ -23,8 +23,10 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
+#include "daemon/core/foreign_watch.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/session.h"
+#include "daemon/core/traces.h"
 #include "daemon/core/types.h"
 #include "driver/device.h"
 #include "driver/fault.h"
@@ -71,8 +73,8 @@ struct ServiceOptions {
   // Measure as if every rknn_init stood alone (RKNND_SHARING=vendor): models
   // are loaded once per rknn_init, each context has internal memory of its own.
   bool vendor_sharing = false;
-  // What a job has used of the cores' internal memory is cleared behind it, so
-  // that no job ever meets another user's intermediate results.
+  // What a job has used of the cores' internal memory is cleared before one of
+  // another session begins there, or while the core idles (isolation.h).
   bool isolate = true;
   // Where faults are asked for. Null: not enabled at start.
   driver::FaultControl* faults = nullptr;
@@ -80,6 +82,11 @@ struct ServiceOptions {
   // the device must be told of.
   bool incoherent = false;
   LogSink* log = nullptr;  // the daemon's own; null: none
+  SchedulingOptions scheduling;
+  FenceWatcher* fences = nullptr;              // null: jobs cannot have any
+  ForeignUserFinder* foreign_users = nullptr;  // null: nobody looks
+  // Where the timeline of a job that hangs is written. Empty: nowhere.
+  std::string trace_dir;
 };
 
 // Thread: loop, but where noted.
@@ -100,6 +107,19 @@ class Service {
 
   // No new sessions, contexts or jobs from now on; `done` when nothing runs.
   void Drain(std::function<void()> done);
+
+  // No job is begun on `cores` from now on, as long as `session` is there;
+  // `done` when those that run there have ended.
+  void Lease(SessionId session, uint32_t cores, const std::string& command,
+             std::function<void(absl::Status)> done);
+  // Looks who else uses the NPU, for Status(), unless that was done a moment
+  // ago; `done` at once then.
+  void FindForeignUsers(std::function<void()> done);
+  // The jobs of late, as a trace in JSON in a sealed memfd; those that ended
+  // before `since` are left out.
+  using Trace = Traces::Trace;
+  void TakeTrace(base::Nanoseconds since,
+                 std::function<void(absl::StatusOr<Trace>)> done);
 
   // Thread: worker.
   Runner& runner();

@@ -132,7 +132,7 @@ TEST_F(ServiceTest, WorkersAndLoopWorkAtOnce) {
   std::vector<std::shared_ptr<CountingSink>> sinks;
   for (uint32_t i = 0; i < kClients; ++i) {
     sinks.push_back(std::make_shared<CountingSink>());
-    auto opened = service->OpenSession({static_cast<int32_t>(i), 0, "c"},
+    auto opened = service->OpenSession({static_cast<int32_t>(i), 0, {}, "c"},
                                        sinks.back(), nullptr);
     ASSERT_TRUE(opened.ok());
     sessions.push_back({*opened, nullptr, nullptr});

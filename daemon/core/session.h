@@ -62,6 +62,14 @@ class Session {
   virtual void SetWeightMemory(const MemoryRequest& request,
                                StatusCallback done) = 0;
 
+  // What jobs name by these numbers from now on.
+  virtual absl::Status RegisterFence(Fence fence) = 0;
+  // Jobs that wait for it, or will signal it, keep it.
+  virtual absl::Status ReleaseFence(uint32_t fence) = 0;
+  // In force from the next submitted job on.
+  virtual absl::Status SetQueue(const QueueRequest& request) = 0;
+  virtual absl::StatusOr<Admission> Admit(const AdmissionRequest& request) = 0;
+
   // Large ones are made elsewhere, while the loop goes on; until then the
   // number is taken and nothing can be bound to it.
   virtual void AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
 #include "daemon/core/bound_frame.h"
 #include "daemon/core/session_impl.h"
 
@@ -22,10 +22,9 @@ absl::Status SessionImpl::BindFrame(const FrameRequest& request) {
     if (!buffer.ok()) return buffer.status();
     buffers[p] = *std::move(buffer);
   }
-  auto bindings = context.bindings->WithFrame(request, std::move(buffers));
-  if (!bindings.ok()) return bindings.status();
-  context.bindings = *std::move(bindings);
-  gate_->SetBindings(request.context, context.bindings);
+  RKNND_RETURN_IF_ERROR(
+      context.bindings.BindFrame(request, std::move(buffers)));
+  gate_->SetBindings(request.context, context.bindings.snapshot());
   return absl::OkStatus();
 }
 

@@ -18,8 +18,7 @@ namespace {
 
 // How many of a user's sessions a refusal names.
 constexpr size_t kNamedSessions = 3;
-// RKNN_LOG_LEVEL's.
-constexpr uint32_t kLogWarning = 2, kLogDebug = 4;
+constexpr uint32_t kLogWarning = 2;        // RKNN_LOG_LEVEL's
 constexpr uint32_t kDaemonLogWarning = 1;  // --log-level's
 
 std::string Holder(SessionId id, const SessionPeer& peer) {
@@ -45,16 +44,18 @@ void SessionImpl::Warn(const std::string& text) const {
 SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
                          std::shared_ptr<const ServiceParts> parts,
                          std::shared_ptr<Account> user,
+                         std::shared_ptr<Share> share,
                          std::shared_ptr<CompletionSink> completions,
                          std::shared_ptr<LogSink> log)
     : id_(id),
       peer_(std::move(peer)),
       parts_(std::move(parts)),
+      share_(std::move(share)),
       log_(std::move(log)),
       account_(parts_->ledger->Open(Holder(id_, peer_), "memory",
                                     parts_->limits.memory, std::move(user))),
-      gate_(std::make_shared<JobGateImpl>(parts_->runner,
-                                          std::move(completions))),
+      gate_(std::make_shared<JobGateImpl>(
+          parts_->runner, std::move(completions), account_->holder())),
       turns_(parts_->paging()),
       buffers_(parts_->paging(), &turns_, account_, parts_->limits,
                [this] { return CheckUserBuffers(); }) {
@@ -67,6 +68,7 @@ void SessionImpl::End() {
   ended_ = true;
   gate_->End();
   pending_.clear();
+  streams_.clear();
   contexts_.clear();
   buffers_.Clear();
   turns_.Clear();
@@ -156,7 +158,9 @@ void SessionImpl::PrepareContext(const ContextRequest& request, uint64_t token,
   ArenaNeed first = need;
   if (!own && !cores.gang && std::popcount(need.cores) > 1 &&
       !parts_->runner->arenas().Has(need)) {
-    first.cores = begins.cores = uint32_t{1} << std::countr_zero(need.cores);
+    const uint32_t ours = need.cores & ~parts_->leases->lent();
+    first.cores = begins.cores =
+        uint32_t{1} << std::countr_zero(ours != 0 ? ours : need.cores);
   }
   // Copyable, as callbacks are.
   const auto kept = std::make_shared<ModelUse>(std::move(use));
@@ -230,23 +234,6 @@ absl::Status SessionImpl::CheckRoom(const ArenaNeed& need) const {
   return base::Annotate(charge.status(), what);
 }
 
-void SessionImpl::WidenLater(const ContextRequest& request,
-                             const CoreChoice& cores) {
-  if (ended_ || !contexts_.contains(request.number)) return;
-  MoveTo(request.number, request.core_mask, cores,
-         [weak = weak_from_this(),
-          number = request.number](const absl::Status& moved) {
-           const auto self = weak.lock();
-           if (moved.ok() || self == nullptr ||
-               !self->contexts_.contains(number)) {
-             return;
-           }
-           self->Warn(absl::StrCat(
-               "context ", number,
-               " runs on one core only: ", std::string(moved.message())));
-         });
-}
-
 const driver::ModelInfo* SessionImpl::AddContext(
     const ContextRequest& request, ModelUse use,
     std::shared_ptr<Arena> own_arena, const CoreChoice& begins) {
@@ -255,16 +242,25 @@ const driver::ModelInfo* SessionImpl::AddContext(
       *ResolveCoreMask(request.core_mask, parts_->device->info());
   traits.number = request.number;
   traits.session = id_;
+  traits.asked_priority = traits.priority;
+  traits.priority =
+      UnderCeiling(traits.asked_priority, share_->policy().ceiling);
+  traits.share = share_;
+  traits.pid = peer_.pid;
+  traits.model_name =
+      parts_->runner->attribution().recorder().NameModel(use.model()->name);
+  traits.user = peer_.uid;
   const std::shared_ptr<const LoadedModel> model =
       traits.info_only ? DescriptionOf(*use.model()) : use.model();
   Context context;
   if (!traits.info_only) context.use = std::move(use);
   context.run =
       std::make_shared<RunContext>(traits, model, std::move(own_arena));
-  context.bindings = BindingSet::Empty(model, traits.internal_outside);
+  context.bindings =
+      BindingSets(BindingSet::Empty(model, traits.internal_outside));
   context.core_mask = request.core_mask;
   context.sram = TakeSram(request, traits, *model, ArenasOf(cores, *model));
-  gate_->Add(context.run, context.bindings, begins);
+  gate_->Add(context.run, context.bindings.snapshot(), begins);
   contexts_[request.number] = std::move(context);
   return &model->info();
 }
@@ -275,70 +271,9 @@ absl::Status SessionImpl::DestroyContext(uint32_t context) {
   const auto found = contexts_.find(context);
   if (found == contexts_.end()) return NoContext(context);
   gate_->Remove(context);
+  streams_.erase(context);
   contexts_.erase(found);
   return absl::OkStatus();
-}
-
-void SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask,
-                              StatusCallback done) {
-  const auto cores = CheckCoreMask(context, core_mask);
-  if (!cores.ok()) return done(cores.status());
-  MoveTo(context, core_mask, *cores, std::move(done));
-}
-
-void SessionImpl::MoveTo(uint32_t context, uint32_t core_mask,
-                         const CoreChoice& cores, StatusCallback done) {
-  Context& changed = contexts_.at(context);
-  const LoadedModel& model = *changed.run->model();
-  const uint64_t change = changed.core_mask_change = next_token_++;
-  ArenaNeed need;
-  if (!parts_->vendor_sharing && NeedsArena(changed.run->traits(), model)) {
-    need = {ArenasOf(cores, model), model.internal_size()};
-  }
-  parts_->runner->arenas().Fit(
-      need, [weak = weak_from_this(), context, core_mask, cores, need, change,
-             done = std::move(done)](const absl::Status& fits) {
-        const auto self = weak.lock();
-        if (self == nullptr || self->ended_) return;
-        const auto found = self->contexts_.find(context);
-        const bool wanted = found != self->contexts_.end() &&
-                            found->second.core_mask_change == change;
-        if (fits.ok() && wanted) {
-          ModelUse& use = found->second.use;
-          use.set_reach(use.reach() | need.cores);
-          self->ChangeCoreMask(found->second, core_mask, cores);
-        } else if (!wanted) {
-          // Destroyed, or changed again since: as if that came after this.
-          self->parts_->runner->arenas().Refit();
-        }
-        done(fits);
-      });
-}
-
-absl::StatusOr<CoreChoice> SessionImpl::CheckCoreMask(
-    uint32_t context, uint32_t core_mask) const {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (!contexts_.contains(context)) return NoContext(context);
-  const driver::DeviceInfo& device = parts_->device->info();
-  auto cores = ResolveCoreMask(core_mask, device);
-  if (cores.ok() && (device.limits & driver::kNoCoreMask) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("core mask ", core_mask, ": the runtime of ", device.soc,
-                     ", which has one core, takes none"));
-  }
-  return cores;
-}
-
-void SessionImpl::ChangeCoreMask(Context& context, uint32_t core_mask,
-                                 const CoreChoice& cores) {
-  const driver::DeviceInfo& device = parts_->device->info();
-  if (device.cores <= 1 && core_mask > 1 && log_ != nullptr) {
-    log_->Log(kLogDebug, absl::StrCat("core mask ", core_mask, " ignored, ",
-                                      device.soc, " has one core"));
-  }
-  context.core_mask = core_mask;
-  context.sram.Move(ArenasOf(cores, *context.run->model()));
-  gate_->SetCores(context.run->traits().number, cores);
 }
 
 absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
@@ -350,9 +285,10 @@ absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
   const LoadedModel& model = *changed.run->model();
   const auto row = FindRow(model, shapes);
   if (!row.ok()) return row.status();
-  if (!changed.bindings->chosen() || changed.bindings->row() != *row) {
-    changed.bindings = changed.bindings->ForRow(*row);
-    gate_->SetBindings(context, changed.bindings);
+  const BindingSet& bindings = changed.bindings.first();
+  if (!bindings.chosen() || bindings.row() != *row) {
+    changed.bindings.ChooseRow(*row);
+    gate_->SetBindings(context, changed.bindings.snapshot());
   }
   return ShapeChoice{&model.info(), *row};
 }
@@ -369,10 +305,8 @@ absl::Status SessionImpl::Bind(const BindRequest& request) {
     if (!bound.ok()) return bound.status();
     buffer = *std::move(bound);
   }
-  auto bindings = context.bindings->With(request, std::move(buffer));
-  if (!bindings.ok()) return bindings.status();
-  context.bindings = *std::move(bindings);
-  gate_->SetBindings(request.context, context.bindings);
+  RKNND_RETURN_IF_ERROR(context.bindings.Bind(request, std::move(buffer)));
+  gate_->SetBindings(request.context, context.bindings.snapshot());
   return absl::OkStatus();
 }
 

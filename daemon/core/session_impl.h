@@ -14,13 +14,16 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
+#include "daemon/core/admission.h"
 #include "daemon/core/buffer_table.h"
 #include "daemon/core/context.h"
 #include "daemon/core/job_gate_impl.h"
+#include "daemon/core/leases.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/model_registry.h"
 #include "daemon/core/runner_impl.h"
 #include "daemon/core/session.h"
+#include "daemon/core/share.h"
 #include "daemon/core/sram.h"
 #include "driver/device.h"
 #include "driver/memory/heap.h"
@@ -53,6 +56,13 @@ struct ServiceParts {
   std::function<std::vector<SessionCounts>(uint32_t uid)> count_user;
   std::function<UserLimits(uint32_t uid)> limits_of_user;
 
+  std::shared_ptr<Leases> leases;
+  // All streams that room is kept for, but that of one context.
+  std::function<std::vector<Stream>(SessionId session, uint32_t context)>
+      streams_but;
+  // What there is for them.
+  [[nodiscard]] Board board() const;
+
   [[nodiscard]] Paging paging() const { return {device, heaps, loop, pager}; }
 };
 
@@ -66,7 +76,7 @@ class SessionImpl final : public Session,
  public:
   SessionImpl(SessionId id, SessionPeer peer,
               std::shared_ptr<const ServiceParts> parts,
-              std::shared_ptr<Account> user,
+              std::shared_ptr<Account> user, std::shared_ptr<Share> share,
               std::shared_ptr<CompletionSink> completions,
               std::shared_ptr<LogSink> log);
 
@@ -87,6 +97,10 @@ class SessionImpl final : public Session,
   absl::Status SetInternalMemory(const MemoryRequest& request) override;
   void SetWeightMemory(const MemoryRequest& request,
                        StatusCallback done) override;
+  absl::Status RegisterFence(Fence fence) override;
+  absl::Status ReleaseFence(uint32_t fence) override;
+  absl::Status SetQueue(const QueueRequest& request) override;
+  absl::StatusOr<Admission> Admit(const AdmissionRequest& request) override;
   void AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
                       BufferCallback done) override;
   void ImportBuffer(uint32_t buffer, base::UniqueFd fd, uint64_t expected_size,
@@ -105,6 +119,11 @@ class SessionImpl final : public Session,
       uint32_t context) const override;
   absl::Status ArmDump(uint32_t context) override;
   absl::StatusOr<DumpReport> TakeDump(uint32_t context) override;
+
+  // Its streams that room is kept for, but that of one context.
+  void AppendStreams(uint32_t but, std::vector<Stream>* streams) const;
+  // Cores were lent: answers queued jobs that can run nowhere else.
+  void AnswerStranded() { gate_->AnswerStranded(); }
 
   // Gives up all it owns; a running job keeps what it needs.
   void End();
@@ -174,10 +193,13 @@ class SessionImpl final : public Session,
       uint32_t ServiceParts::SessionCounts::*count) const;
   [[nodiscard]] absl::Status CheckUserBuffers() const;
   [[nodiscard]] const Context* FindContext(uint32_t number) const;
+  // Of the shapes that its next run has.
+  static uint32_t RowOf(const Context& context);
 
   const SessionId id_;
   const SessionPeer peer_;
   const std::shared_ptr<const ServiceParts> parts_;
+  const std::shared_ptr<Share> share_;
   const std::shared_ptr<LogSink> log_;
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<JobGateImpl> gate_;
@@ -192,6 +214,13 @@ class SessionImpl final : public Session,
   // one from a later one of the same number.
   std::map<uint32_t, uint64_t> pending_;
   std::map<uint32_t, Context> contexts_;
+  // Room that is kept, by context.
+  struct KeptStream {
+    uint64_t rate_mhz = 0;
+    Priority priority = Priority::kMedium;
+    uint32_t core_mask = 0;  // the context's, unless it was named
+  };
+  std::map<uint32_t, KeptStream> streams_;
 };
 
 }  // namespace rknnd::core

@@ -87,8 +87,8 @@ TEST_F(SessionTest, ContextLimitNamesLimitAndHolder) {
 
 TEST_F(SessionTest, BadFlagsAndMasksAreRefusedBeforeTheModelIsLookedUp) {
   const TestSession session = Open();
-  EXPECT_EQ(Create(session, 1, "x", 0x40)->code(),
-            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(Create(session, 1, "x", 0x20000)->code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Create(session, 1, "x", 0, 5)->code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status/status.h"
 #include "daemon/core/session_impl.h"
 
 namespace rknnd::core {
@@ -31,10 +32,9 @@ absl::Status SessionImpl::SetInternalMemory(const MemoryRequest& request) {
     if (!given.ok()) return given.status();
     buffer = *std::move(given);
   }
-  auto bindings = context.bindings->WithInternal(request, std::move(buffer));
-  if (!bindings.ok()) return bindings.status();
-  context.bindings = *std::move(bindings);
-  gate_->SetBindings(request.context, context.bindings);
+  RKNND_RETURN_IF_ERROR(
+      context.bindings.SetInternal(request, std::move(buffer)));
+  gate_->SetBindings(request.context, context.bindings.snapshot());
   return absl::OkStatus();
 }
 

@@ -88,11 +88,12 @@ TEST_F(SessionMemoryTest, SuchContextNeedsNoArena) {
   EXPECT_EQ(memory().internal, 0U);
 }
 
-TEST_F(SessionMemoryTest, ProgramsMemoryIsNotClearedBehindTheJob) {
+TEST_F(SessionMemoryTest, ProgramsMemoryIsNeverCleared) {
   MakeReady(session_, 1, kModel, kInternalOutside);
   ASSERT_TRUE(AllocateNow(session_, 5, 8192, 0).ok());
   ASSERT_TRUE(SetInternal(session_, 1, 5, 0, 8192).ok());
   ASSERT_TRUE(Run(session_, 1).ok());
+  service->runner().ClearIdle();
   EXPECT_EQ(device.cleared(), 0U);
 }
 
@@ -424,21 +425,6 @@ TEST_F(SessionMemoryTest, ContextsThatOnlyAnswerQueriesShareWhatTheyTell) {
   EXPECT_EQ(session_->GetMemorySize(51)->dma_total,
             session_->GetMemorySize(1)->dma_total);
   EXPECT_EQ(session_->GetMemorySize(1)->dma_total, 300U + 5000U);
-}
-
-TEST_F(SessionMemoryTest, IsolationCanBeSwitchedOff) {
-  const std::string model = "bytes=16 internal=5000";
-  MakeReady(session_, 1, model);
-  ASSERT_TRUE(Run(session_, 1).ok());
-  EXPECT_EQ(device.cleared(), 5000U);
-  options.isolate = false;
-  service->CloseSession(session_->id());
-  StopService();
-  StartService();
-  const TestSession session = Open();
-  MakeReady(session, 1, model);
-  ASSERT_TRUE(Run(session, 1).ok());
-  EXPECT_EQ(device.cleared(), 5000U);
 }
 
 }  // namespace

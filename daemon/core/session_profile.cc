@@ -27,7 +27,7 @@ absl::StatusOr<std::string> SessionImpl::ModelDetail(uint32_t context) const {
   const Context* found = FindContext(context);
   if (found == nullptr) return NoContext(context);
   const LoadedModel& model = *found->run->model();
-  const uint32_t row = found->bindings->row();
+  const uint32_t row = found->bindings.first().row();
   if (!found->run->traits().sram) {
     return ModelText(model.info(), model.program(row), nullptr, 0,
                      parts_->device->info());

@@ -42,11 +42,16 @@ SessionReport SessionImpl::Report() const {
   report.peer = peer_;
   report.contexts = context_count();
   report.buffers = buffer_count();
-  report.jobs = gate_->jobs();
-  report.npu_us = static_cast<uint64_t>(gate_->npu_time()) / 1000;
-  report.queue_us = static_cast<uint64_t>(gate_->queue_time()) / 1000;
-  report.run_us = static_cast<uint64_t>(gate_->run_time()) / 1000;
+  const UseCounters& use = gate_->use();
+  report.jobs = use.jobs();
+  report.npu_us = use.npu_us();
+  report.queue_us = use.queue_us();
+  report.run_us = use.run_us();
+  report.drops = use.drops();
+  report.shared = use.shared();
+  report.latency = gate_->latency().counts();
   report.memory = account_->held().total();
+  report.share = share_->policy();
   return report;
 }
 
@@ -58,7 +63,16 @@ void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
     report.model = context.run->model()->id;
     report.core_mask = context.core_mask;
     report.priority = context.run->traits().priority;
-    report.jobs = context.run->jobs();
+    const UseCounters& use = context.run->use;
+    report.jobs = use.jobs();
+    report.npu_us = use.npu_us();
+    report.queue_us = use.queue_us();
+    report.drops = use.drops();
+    report.queued = gate_->Waiting(number);
+    report.policy = context.queue.policy;
+    if (const auto kept = streams_.find(number); kept != streams_.end()) {
+      report.rate_mhz = kept->second.rate_mhz;
+    }
     const CopiedBytes client = gate_->ClientCopies(number);
     report.copied = context.run->conversions();
     report.copied.to_device_inputs_set = client.to_device_inputs_set;
@@ -76,7 +90,7 @@ void SessionImpl::AppendBuffers(std::vector<BufferReport>* reports) const {
     report.heap = buffer->heap();
     report.imported = buffer->imported();
     for (const auto& [unused, context] : contexts_) {
-      report.bindings += context.bindings->Count(buffer.get());
+      report.bindings += context.bindings.Count(buffer.get());
     }
     reports->push_back(std::move(report));
   }

@@ -164,6 +164,7 @@ TEST_F(ShapeRowsTest, AQueuedJobKeepsTheShapeItCameWith) {
   const uint64_t before = device.cleared();
   RunReady();
   EXPECT_TRUE(session_.sink->last().status.ok());
+  service->runner().ClearIdle();
   // As much internal memory as the larger one has.
   EXPECT_EQ(device.cleared() - before, 400U);
 }

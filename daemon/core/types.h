@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +31,9 @@ inline constexpr uint32_t kJobSlots = 128;
 // Who is at the other end, as the kernel says; `comm` is the client's claim
 // and used in reports only.
 struct SessionPeer {
-  int32_t pid = 0;
+  int32_t pid = 0;  // 0: of another namespace
   uint32_t uid = 0;
+  std::vector<uint32_t> groups;  // the first is its main one
   std::string comm;
   bool admin = false;
 };
@@ -48,6 +50,7 @@ struct SessionLimits {
   // All tensors of one run, as float32: ten times a large detector's.
   uint64_t dump_bytes = uint64_t{1} << 30;
   uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
+  uint32_t fences = 1024;  // registered at once; each is an fd of this process
 };
 
 // What all sessions of one user may hold together. 0: no limit of its own.
@@ -59,6 +62,64 @@ struct UserLimits {
 
 // Vendor priority flags, bits 0-1 of rknn_init's flags.
 enum class Priority : uint32_t { kHigh = 0, kMedium = 1, kLow = 2 };
+
+// What a program's jobs may have of the cores.
+struct SharePolicy {
+  // The highest. Every program asks for HIGH, whose flag is 0.
+  Priority ceiling = Priority::kMedium;
+  uint32_t weight = 100;  // of its share; twice as much gets twice the time
+
+  friend bool operator==(const SharePolicy&, const SharePolicy&) = default;
+};
+
+struct SchedulingOptions {
+  // So long may a program's jobs of a lower class be passed over.
+  base::Nanoseconds starvation_bound = base::kSecond;
+  // A job that runs longer hangs: it is answered, and the timeline written. The
+  // vendor's driver gives up after 6 to 18 s and fails all others with it.
+  base::Nanoseconds hang = 5 * base::kSecond;
+  // What a job without a limit of its own may wait for a fence.
+  base::Nanoseconds fence_timeout = 10 * base::kSecond;
+  // How long workers and clients may wait awake; 0: not at all.
+  base::Nanoseconds spin = 0;
+  SharePolicy share;
+  // Of some users and groups instead; a user's own comes first, then the best
+  // of its groups'.
+  std::map<uint32_t, SharePolicy> users, groups;
+};
+
+// How jobs of one context wait.
+enum class QueuePolicy : uint32_t { kFifo = 0, kNewest = 1 };
+
+struct QueueRequest {
+  uint32_t context = 0;
+  QueuePolicy policy = QueuePolicy::kFifo;
+  uint32_t depth = 0;             // jobs that may wait; 0: the session's limit
+  base::Nanoseconds max_age = 0;  // older ones are dropped; 0: no bound
+};
+
+// A stream of frames that somebody plans. Of a context's model, or by hash.
+struct AdmissionRequest {
+  uint32_t context = 0;
+  ModelId model{};
+  uint64_t rate_mhz = 0;  // frames in 1000 seconds; 0: it ends
+  Priority priority = Priority::kMedium;
+  uint32_t core_mask = 0;
+  bool reserve = false;
+  uint32_t streams = 1;
+};
+
+struct Admission {
+  bool fits = false;
+  uint64_t rate_mhz = 0;  // the most that fits, of each stream
+  base::Nanoseconds run = 0;
+  bool measured = false;
+  uint64_t load_ppm = 0;  // of the cores it may use, by admitted streams
+  std::string reason;
+};
+
+// Sets of bindings of one context: a run names the one it uses.
+inline constexpr uint32_t kBindingSets = 8;
 
 struct ContextRequest {
   uint32_t number = 0;
@@ -89,6 +150,7 @@ struct BindRequest {
   uint64_t offset = 0;
   uint64_t size = 0;
   driver::TensorFormat format;
+  uint32_t set = 0;  // below kBindingSets
 };
 
 // A range of a buffer that becomes a context's internal or weight memory.
@@ -111,6 +173,7 @@ struct FrameRequest {
     uint64_t size = 0;  // usable from there
   };
   std::array<Plane, driver::kMaxPlanes> planes{};
+  uint32_t set = 0;  // below kBindingSets
 };
 
 // Memory by its address on the SoC's bus.
@@ -152,11 +215,20 @@ struct CoreChoice {
 
 // What a client asks of a job; copied out of shared memory by the transport.
 struct JobSubmission {
+  // kCancel: queued jobs of `context` with number `frame`, or all of them for
+  // 0, are taken back; answered with how many.
+  enum class Operation : uint32_t { kRun, kCancel };
+  Operation operation = Operation::kRun;
   uint32_t context = 0;
   uint32_t slot = 0;  // below JobGate's capacity; free, or it is a violation
   uint32_t sequence = 0;
   uint64_t frame = 0;
   uint32_t timeout_ms = 0;
+  base::Nanoseconds deadline = 0;  // not begun so long after now; 0: none
+  uint32_t set = 0;                // of the context's bindings
+  // Numbers of registered fences, 0: none. Two are signalled at the end.
+  uint32_t fence_in = 0, fence_out = 0, notify = 0;
+  bool shared = false;  // another session's equal run may answer it
 };
 
 // The answer to one submission. `status` is OK or says why there is no answer.
@@ -167,6 +239,8 @@ struct JobCompletion {
   base::Nanoseconds queue = 0, run = 0, total = 0;
   uint32_t core = 0;
   uint32_t drops = 0;
+  uint32_t count = 0;   // of a kCancel: jobs that were taken back
+  bool shared = false;  // another session's run gave it
   absl::Status status;
 };
 
@@ -202,6 +276,38 @@ class WorkerWaker {
  public:
   virtual ~WorkerWaker() = default;
   virtual void WakeOne() = 0;
+  // Runner::Expire is to be called at `when`, by the runner's clock, or soon
+  // after it; an earlier call stays in force. Thread: any.
+  virtual void ExpireBy(base::Nanoseconds /*when*/) {}
+};
+
+// What a client registered for jobs to wait for, or to be told by. Its fd is of
+// a kind that neither blocks nor lies when it is polled (the transport looked).
+struct Fence {
+  uint32_t number = 0;
+  bool out = false;
+  base::UniqueFd fd;
+};
+
+//   kPending --readable--> kSignalled
+//      |
+//      +--closed at its other end, with nothing to read--> kClosed
+enum class FenceState : uint32_t { kPending, kSignalled, kClosed };
+
+// Waits for fences beside the doorbells, so that no thread does.
+class FenceWatcher {
+ public:
+  virtual ~FenceWatcher() = default;
+  // What it is now. Never blocks. Thread: any.
+  [[nodiscard]] virtual FenceState Look(const Fence& fence) = 0;
+  // Calls Runner::FenceReady(token, state) once, when `fence` is signalled or
+  // closed at its other end; at once, or later, on a worker. Thread: any.
+  virtual absl::Status Watch(uint64_t token,
+                             const std::shared_ptr<Fence>& fence) = 0;
+  // No call for `token` after the return but one that is on its way already.
+  virtual void Unwatch(uint64_t token) = 0;
+  // Tells whoever has the other end. Never blocks. Thread: any.
+  virtual void Signal(const Fence& fence) = 0;
 };
 
 // ---- reports ----------------------------------------------------------------
@@ -216,6 +322,15 @@ struct MemoryKinds {
 struct CoreReport {
   base::Nanoseconds busy = 0;  // with a job, a running one included
   uint64_t jobs = 0;           // that ended
+  std::string lent_to;         // a command, while it is lent out
+  std::string model;           // of the job it has, or had last
+  SessionId session = 0;       // whose that is; 0: none yet
+};
+
+// Somebody who uses the NPU beside this daemon.
+struct ForeignUser {
+  int32_t pid = 0;
+  std::string comm, device;
 };
 
 struct StatusReport {
@@ -228,6 +343,9 @@ struct StatusReport {
   MemoryKinds memory;
   uint64_t sram_free = 0;
   uint32_t faults = 0;  // on demand, in force
+  uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
+  std::vector<ForeignUser> foreign_users;
+  uint64_t admitted_ppm = 0;  // of all cores, by admitted streams
 };
 
 struct SessionReport {
@@ -238,6 +356,10 @@ struct SessionReport {
   // What `jobs` waited for a core and took on it, in all; npu_us is also that
   // of jobs that failed.
   uint64_t queue_us = 0, run_us = 0;
+  uint64_t drops = 0;   // frames dropped for newer ones, or for their age
+  uint64_t shared = 0;  // answers that another session's run gave
+  SharePolicy share;
+  std::vector<uint32_t> latency;  // jobs by total time; empty: none
 };
 
 struct ModelReport {
@@ -249,6 +371,8 @@ struct ModelReport {
   uint64_t weight = 0, weight_held = 0;
   uint64_t internal = 0, loads = 0;
   bool preloaded = false;
+  uint64_t jobs = 0, npu_us = 0, queue_us = 0, drops = 0;
+  base::Nanoseconds run = 0;  // one run as measured lately; 0: none yet
 };
 
 struct ContextReport {
@@ -259,6 +383,10 @@ struct ContextReport {
   Priority priority = Priority::kMedium;
   uint64_t jobs = 0;
   CopiedBytes copied;
+  uint64_t npu_us = 0, queue_us = 0, drops = 0;
+  uint32_t queued = 0;
+  QueuePolicy policy = QueuePolicy::kFifo;
+  uint64_t rate_mhz = 0;  // of the stream it was admitted for
 };
 
 // Who has which pages of the NPU's SRAM.

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -113,8 +114,8 @@ void CoreTest::StopService() {
 TestSession CoreTest::Open(int32_t pid, uint32_t uid) {
   TestSession opened{nullptr, std::make_shared<RecordingSink>(),
                      std::make_shared<RecordingLog>()};
-  auto session =
-      service->OpenSession({pid, uid, "cam", false}, opened.sink, opened.log);
+  auto session = service->OpenSession({pid, uid, {}, "cam", false}, opened.sink,
+                                      opened.log);
   EXPECT_TRUE(session.ok()) << session.status();
   if (session.ok()) opened.session = *std::move(session);
   return opened;
@@ -129,6 +130,19 @@ void CoreTest::Advance(base::Nanoseconds time) {
   clock.Advance(time);
   timers.RunDue();
   RunLoops();
+}
+
+void CoreTest::PassTime(base::Nanoseconds time) {
+  const base::Nanoseconds end = clock.Now() + time;
+  for (;;) {
+    const base::Nanoseconds due = waker.alarm;
+    if (due > end) break;
+    clock.Advance(std::max<base::Nanoseconds>(due - clock.Now(), 0));
+    waker.alarm = kNever;
+    service->runner().Expire();
+    service->runner().RunReady();
+  }
+  Advance(end - clock.Now());
 }
 
 absl::StatusOr<BufferInfo> CoreTest::AllocateNow(const TestSession& session,

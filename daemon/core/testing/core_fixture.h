@@ -16,6 +16,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/mutex.h"
+#include "daemon/core/job_limits.h"
 #include "daemon/core/service.h"
 #include "daemon/core/testing/fake_device.h"
 #include "driver/memory/heap.h"
@@ -77,7 +78,16 @@ class RecordingLog final : public LogSink {
 class CountingWaker final : public WorkerWaker {
  public:
   void WakeOne() override { ++count; }
+  void ExpireBy(base::Nanoseconds when) override {
+    ++alarms;
+    base::Nanoseconds set = alarm;
+    while (when < set && !alarm.compare_exchange_weak(set, when)) {
+    }
+  }
   std::atomic<uint32_t> count{0};
+  // When the alarm goes off; kNever: it is not set. How often it was.
+  std::atomic<base::Nanoseconds> alarm{kNever};
+  std::atomic<uint32_t> alarms{0};
 };
 
 struct TestSession {
@@ -100,6 +110,8 @@ class CoreTest : public ::testing::Test {
   // Runs loop, loader and pager until all are idle.
   void RunLoops();
   void Advance(base::Nanoseconds time);
+  // The alarm goes off whenever it is due meanwhile, as in the daemon.
+  void PassTime(base::Nanoseconds time);
 
   // Each runs the loops until answered; nullopt: never answered.
   std::optional<absl::Status> Upload(const TestSession& session,

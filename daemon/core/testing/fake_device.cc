@@ -21,6 +21,8 @@ struct FakeDeviceState {
   base::Mutex mutex;
   absl::Status finish RKNND_GUARDED_BY(mutex);
   std::atomic<uint64_t> cleared{0};
+  std::vector<FakeDevice::Cleared> clears RKNND_GUARDED_BY(mutex);
+  std::function<void()> on_clear RKNND_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -40,6 +42,22 @@ class FakeMemory final : public driver::Memory {
   void Clear(uint64_t offset, uint64_t bytes) override {
     std::memset(mapping_.data() + offset, 0, bytes);
     state_->cleared += bytes;
+    std::function<void()> hook;
+    {
+      base::MutexLock lock(state_->mutex);
+      if (state_->clears.size() < kRuns) {
+        state_->clears.push_back({offset, bytes});
+      }
+      hook = state_->on_clear;
+    }
+    if (hook != nullptr) hook();
+  }
+  absl::Status CopyFrom(const driver::Memory& from, uint64_t from_offset,
+                        uint64_t offset, uint64_t bytes) override {
+    std::memcpy(data() + offset,
+                static_cast<const FakeMemory&>(from).data() + from_offset,
+                bytes);
+    return absl::OkStatus();
   }
   [[nodiscard]] std::byte* data() const { return mapping_.data(); }
 
@@ -52,9 +70,10 @@ class FakeModel final : public driver::Model {
  public:
   // `form`: empty: none.
   FakeModel(std::shared_ptr<FakeDeviceState> state, driver::ModelInfo info,
-            std::string form, bool restored)
+            uint64_t mark, std::string form, bool restored)
       : state_(std::move(state)),
         info_(std::move(info)),
+        mark_(static_cast<std::byte>(mark)),
         form_(std::move(form)),
         restored_(restored) {
     ++state_->models;
@@ -62,6 +81,7 @@ class FakeModel final : public driver::Model {
   ~FakeModel() override { --state_->models; }
 
   [[nodiscard]] const driver::ModelInfo& info() const override { return info_; }
+  [[nodiscard]] std::byte mark() const { return mark_; }
   [[nodiscard]] absl::StatusOr<uint64_t> CheckBinding(
       uint32_t program, driver::Direction direction, uint32_t index,
       const driver::TensorFormat& format) const override {
@@ -120,6 +140,7 @@ class FakeModel final : public driver::Model {
  private:
   const std::shared_ptr<FakeDeviceState> state_;
   const driver::ModelInfo info_;
+  const std::byte mark_;
   const std::string form_;
   const bool restored_;
 };
@@ -144,6 +165,10 @@ std::byte* DataOf(driver::Memory* memory) {
   return static_cast<FakeMemory*>(memory)->data();
 }
 
+std::byte MarkOf(const driver::JobRequest& job) {
+  return static_cast<const FakeModel*>(job.model)->mark();
+}
+
 }  // namespace
 
 FakeDevice::FakeDevice(uint32_t cores, const base::Clock* clock)
@@ -153,6 +178,8 @@ FakeDevice::FakeDevice(uint32_t cores, const base::Clock* clock)
   info_.cores = cores;
   info_.sram_total = 1 << 20;
   runs_.reserve(kRuns);
+  base::MutexLock lock(state_->mutex);
+  state_->clears.reserve(kRuns);
 }
 
 FakeDevice::~FakeDevice() = default;
@@ -184,6 +211,7 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
   uint64_t outputs = 1;
   uint64_t size = 16;
   uint64_t layers = 2;
+  uint64_t mark = 0x5a;
   std::vector<uint64_t> rows;
   driver::ModelInfo info;
   driver::ProgramInfo program;
@@ -215,7 +243,12 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
     if (key == "layers") layers = number;
     if (key == "weight") info.weight_size = number;
     if (key == "internal") program.internal_size = number;
+    if (key == "mark") mark = number;
     if (key == "sram") program.sram.used = number;
+    if (key == "modelled") {
+      program.modelled =
+          static_cast<base::Nanoseconds>(number) * base::kMillisecond;
+    }
     if (key == "batch") program.batch = static_cast<uint32_t>(number);
     if (key == "name") info.name = value;
   }
@@ -245,7 +278,8 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
           ? ""
           : prefix + std::string(reinterpret_cast<const char*>(bytes.data()),
                                  bytes.size());
-  return std::make_unique<FakeModel>(state_, std::move(info), form, restored);
+  return std::make_unique<FakeModel>(state_, std::move(info), mark, form,
+                                     restored);
 }
 
 void FakeDevice::FailFinish(absl::Status status) {
@@ -270,6 +304,14 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> FakeDevice::Attach(
 }
 
 void FakeDevice::Submit(const driver::JobRequest& job) {
+  Run run;
+  run.core = job.core;
+  run.core_mask = job.core_mask;
+  run.model = job.model;
+  run.internal_size = job.internal == nullptr ? 0 : job.internal->size();
+  run.gang_internal = job.gang_internal.size();
+  run.submitted = job.submitted;
+  BeginInInternal(job, &run);
   {
     base::MutexLock lock(mutex_);
     if ((busy_ & job.core_mask) != 0 || (job.core_mask >> job.core & 1) == 0) {
@@ -277,9 +319,7 @@ void FakeDevice::Submit(const driver::JobRequest& job) {
     }
     busy_ |= job.core_mask;
     if (runs_.size() < kRuns) {
-      runs_.push_back({job.core, job.core_mask, job.model,
-                       job.internal == nullptr ? 0 : job.internal->size(),
-                       job.gang_internal.size(), job.submitted});
+      runs_.push_back(run);
     }
     if (hold_) {
       held_.push_back(job);
@@ -289,23 +329,51 @@ void FakeDevice::Submit(const driver::JobRequest& job) {
   Execute(job);
 }
 
+void FakeDevice::ForInternal(const driver::JobRequest& job,
+                             absl::FunctionRef<void(std::span<std::byte>)> f) {
+  const uint64_t size = job.model->info().programs[job.program].internal_size;
+  if (size == 0) return;
+  if (job.internal == nullptr || job.internal->size() < job.internal_offset ||
+      job.internal->size() - job.internal_offset < size) {
+    ++violations_;
+    return;
+  }
+  f(std::span(DataOf(job.internal) + job.internal_offset, size));
+  for (driver::Memory* memory : job.gang_internal) {
+    f(std::span(DataOf(memory), size));
+  }
+}
+
+void FakeDevice::BeginInInternal(const driver::JobRequest& job, Run* run) {
+  const std::byte mark = MarkOf(job);
+  ForInternal(job, [&](std::span<std::byte> bytes) {
+    for (std::byte& byte : bytes) {
+      if (byte != std::byte{0}) {
+        ++run->found;
+        if (byte != mark) run->found_others = true;
+      }
+      byte = mark;
+    }
+  });
+}
+
+void FakeDevice::EndInInternal(const driver::JobRequest& job) {
+  const std::byte mark = MarkOf(job);
+  ForInternal(job, [&](std::span<std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      if (byte == mark) continue;
+      ++violations_;
+      return;
+    }
+  });
+}
+
 void FakeDevice::Execute(const driver::JobRequest& job) {
   const driver::ProgramInfo& program = job.model->info().programs[job.program];
   driver::JobResult result;
+  EndInInternal(job);
   result.started = clock_->Now();
   result.ended = result.started + run_time_;
-  if (program.internal_size > 0) {
-    if (job.internal == nullptr ||
-        job.internal->size() < program.internal_size) {
-      ++violations_;
-    } else {
-      // Left behind, for Clear to find.
-      std::memset(DataOf(job.internal), 0x5a, program.internal_size);
-      for (driver::Memory* memory : job.gang_internal) {
-        std::memset(DataOf(memory), 0x5a, program.internal_size);
-      }
-    }
-  }
   for (size_t i = 0; i < job.outputs.size() && !job.inputs.empty(); ++i) {
     const std::byte* from = DataOf(job.inputs[0]);
     std::byte* to = DataOf(job.outputs[i].memory) + job.outputs[i].offset;
@@ -375,5 +443,15 @@ std::vector<FakeDevice::Run> FakeDevice::runs() const {
 uint32_t FakeDevice::memories() const { return state_->memories; }
 uint32_t FakeDevice::models() const { return state_->models; }
 uint64_t FakeDevice::cleared() const { return state_->cleared; }
+
+std::vector<FakeDevice::Cleared> FakeDevice::clears() const {
+  base::MutexLock lock(state_->mutex);
+  return state_->clears;
+}
+
+void FakeDevice::OnClear(std::function<void()> hook) {
+  base::MutexLock lock(state_->mutex);
+  state_->on_clear = std::move(hook);
+}
 
 }  // namespace rknnd::core::testing

@@ -7,11 +7,14 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
 #include "driver/device.h"
@@ -26,7 +29,9 @@ struct FakeDeviceState;
 // tensor is one row of `bytes` UINT8 pixels; a job writes its first input plus
 // 1 into its outputs. Layer i of a dump is the number i. Each "row=32" is a
 // further shape row of so many bytes, and with as many times the internal
-// memory. Frames up to `bytes` wide are taken. Thread: any.
+// memory. "modelled=10": in milliseconds, by a timing model that is not there.
+// "mark=7": the byte a job leaves in its internal memory. Frames up to `bytes`
+// wide are taken. Thread: any.
 class FakeDevice final : public driver::Device {
  public:
   FakeDevice(uint32_t cores, const base::Clock* clock);
@@ -63,7 +68,9 @@ class FakeDevice final : public driver::Device {
     uint32_t core = 0, core_mask = 0;
     const driver::Model* model = nullptr;
     uint64_t internal_size = 0;
-    size_t gang_internal = 0;  // memories for further cores
+    size_t gang_internal = 0;   // memories for further cores
+    uint64_t found = 0;         // bytes of its internal memory that were not 0
+    bool found_others = false;  // with another mark than its own
     base::Nanoseconds submitted = 0;
   };
   [[nodiscard]] std::vector<Run> runs() const;
@@ -78,15 +85,31 @@ class FakeDevice final : public driver::Device {
     bool shares = false;
   };
   [[nodiscard]] LastLoad last_load() const;
-  // A core was given two jobs at once, or too little memory.
+  // A core was given two jobs at once, or a job too little memory, or memory
+  // that somebody else wrote meanwhile.
   [[nodiscard]] uint32_t violations() const { return violations_; }
   // Memories, models that exist; bytes zeroed by Memory::Clear.
   [[nodiscard]] uint32_t memories() const;
   [[nodiscard]] uint32_t models() const;
   [[nodiscard]] uint64_t cleared() const;
+  // Each Memory::Clear so far.
+  struct Cleared {
+    uint64_t offset = 0, bytes = 0;
+    bool operator==(const Cleared&) const = default;
+  };
+  [[nodiscard]] std::vector<Cleared> clears() const;
+  // Called by each Clear from now on, on its thread.
+  void OnClear(std::function<void()> hook);
 
  private:
   void Execute(const driver::JobRequest& job);
+  // Each part of internal memory that is the job's.
+  void ForInternal(const driver::JobRequest& job,
+                   absl::FunctionRef<void(std::span<std::byte>)> f);
+  // Looks at what is there and writes the job's mark over it.
+  void BeginInInternal(const driver::JobRequest& job, Run* run);
+  // Nobody else writes there meanwhile.
+  void EndInInternal(const driver::JobRequest& job);
 
   driver::DeviceInfo info_;
   const base::Clock* const clock_;

@@ -243,7 +243,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   core::Service& service = *environment_.service;
   RKNND_ASSIGN_OR_RETURN(std::shared_ptr<core::Session> session,
                          service.OpenSession(peer_, ring, log));
-  ring->Open(session->gate());
+  ring->Open(session->gate(), (features & wire::kFeatureSpin) != 0);
   if (const absl::Status added = environment_.workers->Add(session->id(), ring);
       !added.ok()) {
     service.CloseSession(session->id());
@@ -266,6 +266,8 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   wire::SetText(message.api_version, device.runtime);
   wire::SetText(message.driver_version, device.driver);
   message.keeps_models = service.keeps_models();
+  message.spin_us =
+      static_cast<uint32_t>(environment_.workers->spin() / base::kMicrosecond);
   auto body = wire::Encode(message);
   if (!body.ok()) {
     environment_.workers->Remove(session->id());
@@ -277,7 +279,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   welcome.fds.push_back(std::move(doorbell_fd));
 
   session_id_ = session->id();
-  requests_.emplace(&service, session, peer_.admin);
+  requests_.emplace(&service, session, peer_.admin, ring->doorbell_fd());
   session_ = std::move(session);
   ring_ = std::move(ring);
   log_ = std::move(log);
@@ -299,8 +301,9 @@ void Connection::RefuseHello(const wire::Frame& request,
 }
 
 void Connection::Answer(wire::Verb verb, uint32_t request, Reply reply) {
-  if (reply.status.ok() && reply.body.size() > wire::kMaxInlineBody &&
-      !MayHoldUnread(reply.body.size())) {
+  size_t unread = reply.uncharged;
+  if (reply.body.size() > wire::kMaxInlineBody) unread += reply.body.size();
+  if (reply.status.ok() && unread > 0 && !MayHoldUnread(unread)) {
     reply.status = absl::ResourceExhaustedError(
         "too many large answers that this client has not read yet");
   }
@@ -334,7 +337,11 @@ bool Connection::MayHoldUnread(size_t bytes) {
       unread == 0) {
     unread_memfd_bytes_ = 0;
   }
-  if (unread_memfd_bytes_ + bytes > kMaxUnreadMemfdBytes) return false;
+  // A first one may be of any size.
+  if (unread_memfd_bytes_ != 0 &&
+      unread_memfd_bytes_ + bytes > kMaxUnreadMemfdBytes) {
+    return false;
+  }
   unread_memfd_bytes_ += bytes;
   return true;
 }

@@ -195,15 +195,15 @@ TEST_F(HostileClientTest, RingScribbledWhileItRunsLeavesTheNeighbourRight) {
 
 TEST_F(HostileClientTest, DoorbellFloodLeavesTheNeighbourServed) {
   TestClient client = ConnectAndGreet();
-  while (daemon_.workers().counters().penalties.load() == 0) {
+  while (daemon_.workers().counts().penalties == 0) {
     base::SignalEventFd(client.doorbell());
   }
-  const uint64_t empty = daemon_.workers().counters().empty.load();
+  const uint64_t empty = daemon_.workers().counts().empty;
   for (int i = 0; i < 5000; ++i) {
     base::SignalEventFd(client.doorbell());
     if (i % 100 == 0) ExpectNeighbourServed();
   }
-  EXPECT_LE(daemon_.workers().counters().empty.load(), empty + 8);
+  EXPECT_LE(daemon_.workers().counts().empty, empty + 8);
 }
 
 TEST_F(HostileClientTest, ClosedAtAnyPhaseNothingIsLeft) {

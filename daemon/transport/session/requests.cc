@@ -10,7 +10,9 @@
 #include "base/posix/memfd.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/fences.h"
 #include "daemon/transport/session/translate.h"
+#include "daemon/transport/session/translate_admission.h"
 #include "daemon/transport/session/translate_profile.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/features.h"
@@ -21,6 +23,9 @@ namespace {
 // Verbs from here on change things for other sessions.
 constexpr uint16_t kFirstAdminVerb = 100;
 constexpr uint16_t kFirstEventVerb = 200;
+// Who keeps all the traces that it is given holds no more by that than what a
+// session may have of buffers: one takes up to 16 MB.
+constexpr uint32_t kMostTraces = 64;
 
 Reply Failure(absl::Status status) { return {std::move(status), {}, {}}; }
 
@@ -127,7 +132,9 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
     case wire::Verb::kDump:
       return reply(Dump(request));
     case wire::Verb::kReport:
-      return reply(Report(request));
+      return Report(request, reply);
+    case wire::Verb::kTrace:
+      return Trace(request, reply);
     case wire::Verb::kSyncBuffer:
       return reply(SyncBuffer(request));
     case wire::Verb::kDrain:
@@ -138,6 +145,28 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       return reply(ListFaults());
     case wire::Verb::kClearFault:
       return ClearFault(request, reply);
+    case wire::Verb::kRegisterFence:
+      return reply(RegisterFence(std::move(request)));
+    case wire::Verb::kReleaseFence:
+      return reply(With<wire::ReleaseFence>(request, [&](const auto& m) {
+        return Done(session_->ReleaseFence(m.fence));
+      }));
+    case wire::Verb::kSetQueue:
+      return reply(With<wire::SetQueue>(request, [&](const auto& m) {
+        const auto queue = ToQueueRequest(m);
+        if (!queue.ok()) return Failure(queue.status());
+        return Done(session_->SetQueue(*queue));
+      }));
+    case wire::Verb::kAdmit:
+      return reply(With<wire::Admit>(request, [&](const auto& m) {
+        const auto asked = ToAdmissionRequest(m);
+        if (!asked.ok()) return Failure(asked.status());
+        const auto answer = session_->Admit(*asked);
+        return answer.ok() ? Answer(ToAdmission(*answer))
+                           : Failure(answer.status());
+      }));
+    case wire::Verb::kLease:
+      return Lease(request, reply);
     case wire::Verb::kLogEvent:
       break;
   }
@@ -308,12 +337,52 @@ Reply Requests::Dump(const wire::Frame& request) {
   return Answer(ToDumpReply(*report), std::move(fds));
 }
 
-Reply Requests::Report(const wire::Frame& request) {
+void Requests::Report(const wire::Frame& request, const ReplyCallback& reply) {
   const auto message = Decoded<wire::ReportRequest>(request);
-  if (!message.ok()) return Failure(message.status());
-  const auto report = MakeReport(*service_, message->kind);
-  if (!report.ok()) return Failure(report.status());
-  return Answer(*report);
+  if (!message.ok()) return reply(Failure(message.status()));
+  const auto answer = [reply, service = service_, kind = message->kind] {
+    const auto report = MakeReport(*service, kind);
+    reply(report.ok() ? Answer(*report) : Failure(report.status()));
+  };
+  if (message->kind != rknnd_v1_ReportKind_REPORT_STATUS) return answer();
+  service_->FindForeignUsers(answer);
+}
+
+void Requests::Lease(const wire::Frame& request, const ReplyCallback& reply) {
+  const auto message = Decoded<wire::LeaseRequest>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  service_->Lease(
+      session_->id(), message->cores, Printable(message->command),
+      [reply](absl::Status status) { reply(Done(std::move(status))); });
+}
+
+void Requests::Trace(const wire::Frame& request, const ReplyCallback& reply) {
+  const auto message = Decoded<wire::TraceRequest>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  if (*tracing_) {
+    return reply(Failure(absl::ResourceExhaustedError(
+        "a trace: this connection waits for one already")));
+  }
+  if (traces_ == kMostTraces) {
+    return reply(Failure(absl::ResourceExhaustedError(
+        absl::StrCat("a trace: this connection has had ", kMostTraces,
+                     " of them, connect again"))));
+  }
+  ++traces_;
+  *tracing_ = true;
+  const base::Nanoseconds since = static_cast<base::Nanoseconds>(
+      std::min<uint64_t>(message->since_ns, INT64_MAX));
+  service_->TakeTrace(since, [reply, tracing = tracing_](
+                                 absl::StatusOr<core::Service::Trace> trace) {
+    *tracing = false;
+    if (!trace.ok()) return reply(Failure(trace.status()));
+    std::vector<base::UniqueFd> fds;
+    fds.push_back(std::move(trace->text));
+    Reply answer = Answer(wire::Trace{trace->size, trace->jobs, trace->lost},
+                          std::move(fds));
+    answer.uncharged = trace->size;
+    reply(std::move(answer));
+  });
 }
 
 Reply Requests::SyncBuffer(const wire::Frame& request) {
@@ -327,6 +396,25 @@ Reply Requests::SyncBuffer(const wire::Frame& request) {
                     : !message->to_device ? driver::CacheSide::kFromDevice
                                           : driver::CacheSide::kBoth;
   return Done(session_->SyncBuffer(message->buffer, side));
+}
+
+Reply Requests::RegisterFence(wire::Frame request) {
+  const auto message = Decoded<wire::RegisterFence>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (auto status = RequireNumber("fence", message->fence); !status.ok()) {
+    return Failure(std::move(status));
+  }
+  if (request.fds.empty()) {
+    return Failure(absl::InvalidArgumentError(
+        absl::StrCat("fence ", message->fence, " came without its fd")));
+  }
+  if (auto status = CheckFence(message->fence, message->out,
+                               request.fds[0].get(), doorbell_);
+      !status.ok()) {
+    return Failure(std::move(status));
+  }
+  return Done(session_->RegisterFence(
+      {message->fence, message->out, std::move(request.fds[0])}));
 }
 
 void Requests::SetFault(const wire::Frame& request,

@@ -21,16 +21,21 @@ struct Reply {
   absl::Status status;  // not OK: the body is made from it
   std::vector<std::byte> body;
   std::vector<base::UniqueFd> fds;
+  size_t uncharged = 0;  // bytes in `fds` that nobody is charged for
 };
 using ReplyCallback = std::function<void(Reply)>;
 
 // Thread: loop.
 class Requests {
  public:
-  // `service` outlives it. `admin`: came in by admin.sock.
+  // `service` outlives it. `admin`: came in by admin.sock. `doorbell`: of the
+  // session's ring, borrowed.
   Requests(core::Service* service, std::shared_ptr<core::Session> session,
-           bool admin)
-      : service_(service), session_(std::move(session)), admin_(admin) {}
+           bool admin, int doorbell)
+      : service_(service),
+        session_(std::move(session)),
+        admin_(admin),
+        doorbell_(doorbell) {}
 
   // Answers once, at once or later; not at all when the session ends before.
   // Takes the request's fds; those a verb has no use for are closed.
@@ -48,8 +53,11 @@ class Requests {
   Reply MemorySize(const wire::Frame& request);
   Reply PerfDetail(const wire::Frame& request);
   Reply Dump(const wire::Frame& request);
-  Reply Report(const wire::Frame& request);
+  void Report(const wire::Frame& request, const ReplyCallback& reply);
+  void Lease(const wire::Frame& request, const ReplyCallback& reply);
+  void Trace(const wire::Frame& request, const ReplyCallback& reply);
   Reply SyncBuffer(const wire::Frame& request);
+  Reply RegisterFence(wire::Frame request);
   void Drain(const ReplyCallback& reply);
   void SetFault(const wire::Frame& request, const ReplyCallback& reply);
   Reply ListFaults();
@@ -58,6 +66,12 @@ class Requests {
   core::Service* const service_;
   const std::shared_ptr<core::Session> session_;
   const bool admin_;
+  // Whether a trace is being made for this connection: others wait for theirs
+  // behind no more than one of each. Shared with the answer, which may come
+  // when this has gone.
+  const std::shared_ptr<bool> tracing_ = std::make_shared<bool>(false);
+  uint32_t traces_ = 0;  // asked for
+  const int doorbell_;
 };
 
 }  // namespace rknnd::transport

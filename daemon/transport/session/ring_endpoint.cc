@@ -13,9 +13,13 @@
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
+#include "daemon/transport/session/late_wakes.h"
 
 namespace rknnd::transport {
 namespace {
+
+// Beyond a year nobody waits; below it no sum of times overflows.
+constexpr uint64_t kLongestDeadline = uint64_t{365} * 24 * 3600 * base::kSecond;
 
 // Copies an entry word by word with loads that are done exactly once, so that
 // what is checked is what is used.
@@ -45,7 +49,8 @@ void Store(T& shared, T value) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<RingEndpoint>> RingEndpoint::Create() {
+absl::StatusOr<std::shared_ptr<RingEndpoint>> RingEndpoint::Create(
+    uint32_t first) {
   RKNND_ASSIGN_OR_RETURN(
       base::UniqueFd memory,
       base::ToStatusOr(base::MakeMemfd("rknnd-ring", wire::kRingBytes)));
@@ -59,6 +64,9 @@ absl::StatusOr<std::shared_ptr<RingEndpoint>> RingEndpoint::Create() {
       std::move(memory), std::move(doorbell), std::move(mapping)));
   ring->ring_->header.magic = wire::kRingMagic;
   ring->ring_->header.entries = wire::kRingEntries;
+  ring->ring_->header.tail.store(first, std::memory_order_relaxed);
+  ring->ring_->header.head.store(first, std::memory_order_relaxed);
+  ring->head_.store(first, std::memory_order_relaxed);
   return ring;
 }
 
@@ -69,24 +77,33 @@ RingEndpoint::RingEndpoint(base::UniqueFd memory, base::UniqueFd doorbell,
       mapping_(std::move(mapping)),
       ring_(reinterpret_cast<wire::Ring*>(mapping_.data())) {}
 
-void RingEndpoint::Open(std::shared_ptr<core::JobGate> gate) {
-  base::MutexLock lock(mutex_);
+void RingEndpoint::Open(std::shared_ptr<core::JobGate> gate,
+                        bool marks_sleepers) {
+  marks_sleepers_ = marks_sleepers;
   gate_ = std::move(gate);
 }
 
-void RingEndpoint::Close() {
-  base::MutexLock lock(mutex_);
-  gate_.reset();
-}
+void RingEndpoint::Close() { gate_.reset(); }
 
 bool RingEndpoint::HasEntries() const {
   return ring_->header.tail.load(std::memory_order_acquire) !=
          head_.load(std::memory_order_relaxed);
 }
 
+void RingEndpoint::BeginPolling() {
+  ring_->header.polled.store(1, std::memory_order_relaxed);
+}
+
+bool RingEndpoint::EndPolling() {
+  // In one order with the client's, which stores the tail and then looks at
+  // `polled`: either it sees that it must ring, or its entry is seen here.
+  ring_->header.polled.store(0, std::memory_order_seq_cst);
+  return ring_->header.tail.load(std::memory_order_seq_cst) !=
+         head_.load(std::memory_order_relaxed);
+}
+
 RingEndpoint::Drained RingEndpoint::Drain() {
   Drained result;
-  base::MutexLock lock(mutex_);
   if (gate_ == nullptr) return result;
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t tail = ring_->header.tail.load(std::memory_order_acquire);
@@ -120,25 +137,51 @@ absl::Status RingEndpoint::Take(const wire::Submission& entry,
   if (entry.sequence == 0) {
     return absl::FailedPreconditionError("ring: an entry without a sequence");
   }
+  if ((entry.flags & ~wire::kSubmitFlags) != 0) {
+    Refuse(entry, absl::InvalidArgumentError(absl::StrCat(
+                      "ring: flags '", entry.flags, "' are not defined")));
+    return absl::OkStatus();
+  }
+  if (entry.reserved != 0) {
+    Refuse(entry, absl::InvalidArgumentError(absl::StrCat(
+                      "ring: 'reserved' is ", entry.reserved, ", not 0")));
+    return absl::OkStatus();
+  }
+  core::JobSubmission job;
+  switch (entry.operation) {
+    case static_cast<uint32_t>(wire::RingOperation::kRun):
+      break;
+    case static_cast<uint32_t>(wire::RingOperation::kCancel):
+      job.operation = core::JobSubmission::Operation::kCancel;
+      break;
+    default:
+      Refuse(entry, absl::UnimplementedError(
+                        absl::StrCat("ring: operation '", entry.operation,
+                                     "' is unknown to this daemon")));
+      return absl::OkStatus();
+  }
+  job.context = entry.context;
+  job.slot = entry.slot;
+  job.sequence = entry.sequence;
+  job.frame = entry.frame;
+  job.timeout_ms = entry.timeout_ms;
+  job.deadline = static_cast<base::Nanoseconds>(
+      std::min<uint64_t>(entry.deadline_ns, kLongestDeadline));
+  job.set = entry.set;
+  job.fence_in = entry.fence_in;
+  job.fence_out = entry.fence_out;
+  job.notify = entry.notify;
+  job.shared = (entry.flags & wire::kSubmitShared) != 0;
+  return gate.Submit(job);
+}
+
+void RingEndpoint::Refuse(const wire::Submission& entry, absl::Status why) {
   core::JobCompletion refused;
   refused.slot = entry.slot;
   refused.sequence = entry.sequence;
   refused.frame = entry.frame;
-  if (entry.operation != static_cast<uint32_t>(wire::RingOperation::kRun)) {
-    refused.status = absl::UnimplementedError(absl::StrCat(
-        "ring: operation '", entry.operation, "' is unknown to this daemon"));
-  } else if (entry.flags != 0) {
-    refused.status = absl::InvalidArgumentError(
-        absl::StrCat("ring: flags '", entry.flags, "' are not defined"));
-  } else if (entry.fence_in != 0 || entry.fence_out != 0) {
-    refused.status =
-        absl::UnimplementedError("ring: this daemon has no fences");
-  } else {
-    return gate.Submit({entry.context, entry.slot, entry.sequence, entry.frame,
-                        entry.timeout_ms});
-  }
+  refused.status = std::move(why);
   Complete(refused);
-  return absl::OkStatus();
 }
 
 core::CopiedBytes RingEndpoint::ClientCopies(uint32_t context) const {
@@ -174,8 +217,25 @@ void RingEndpoint::Complete(const core::JobCompletion& completion) {
   Store(out.core, completion.core);
   Store(out.drops, completion.drops);
   Store(out.text_size, text_size);
-  out.sequence.store(completion.sequence, std::memory_order_release);
-  base::FutexWakeOne(&out.sequence);
+  Store(out.count, completion.count);
+  if (!marks_sleepers_) {
+    out.sequence.store(completion.sequence, std::memory_order_release);
+  } else {
+    // In one order with the client's, which sets its bit and then looks at
+    // `sequence`: either it sees the answer, or its bit is seen here. A bit
+    // that lies keeps its own writer asleep, until that looks by itself.
+    out.sequence.store(completion.sequence, std::memory_order_seq_cst);
+    const uint32_t asleep = ring_->header.asleep[completion.slot / 32].load(
+        std::memory_order_seq_cst);
+    if ((asleep >> (completion.slot % 32) & 1) == 0) return;
+  }
+  RingWakes* const late = RingWakes::OfThread();
+  if (late != nullptr && late->Add(shared_from_this(), completion.slot)) return;
+  Wake(completion.slot);
+}
+
+void RingEndpoint::Wake(uint32_t slot) {
+  base::FutexWakeOne(&ring_->completions[slot].sequence);
 }
 
 }  // namespace rknnd::transport

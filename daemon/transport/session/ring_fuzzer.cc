@@ -1,5 +1,7 @@
 // The ring as a hostile client writes it: the input is a list of stores into
-// the shared memory with drains between them.
+// the shared memory, any word of it, with what workers do between them: drains,
+// looks by one that waits awake, and answers, which look at who sleeps. The
+// first byte says where the counters begin, as they wrap.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +19,18 @@ namespace {
 class CheckingGate final : public core::JobGate {
  public:
   absl::Status Submit(const core::JobSubmission& submission) override {
-    if (submission.slot >= wire::kRingEntries || submission.sequence == 0) {
+    if (submission.slot >= wire::kRingEntries || submission.sequence == 0 ||
+        submission.deadline < 0) {
       std::abort();
     }
+    last = submission;
     // Some are refused, which ends the session.
     if (submission.context % 16 == 15) {
       return absl::FailedPreconditionError("slot in flight");
     }
     return absl::OkStatus();
   }
+  core::JobSubmission last;
 };
 
 // One store. An offset beyond the ring means: drain now.
@@ -35,9 +40,15 @@ struct Step {
 } __attribute__((packed));
 
 void Run(const uint8_t* data, size_t size) {
-  auto endpoint = RingEndpoint::Create();
+  if (size == 0) return;
+  // Half of all inputs begin less than a ring before the wrap.
+  const uint32_t first = *data < 128 ? 0 : uint32_t{0} - (*data - 127);
+  ++data;
+  --size;
+  auto endpoint = RingEndpoint::Create(first);
   if (!endpoint.ok()) return;
-  (*endpoint)->Open(std::make_shared<CheckingGate>());
+  const auto gate = std::make_shared<CheckingGate>();
+  (*endpoint)->Open(gate, /*marks_sleepers=*/first % 2 == 0);
   auto mapping =
       base::Mapping::OfFd((*endpoint)->memory_fd(), 0, wire::kRingBytes,
                           base::Mapping::Access::kReadWrite);
@@ -51,8 +62,17 @@ void Run(const uint8_t* data, size_t size) {
       std::memcpy(mapping->data() + offset, &value, sizeof value);
       continue;
     }
+    (*endpoint)->BeginPolling();
+    const bool before = (*endpoint)->HasEntries();
+    // Nobody else is here: what a look sees, the last look sees too.
+    if ((*endpoint)->EndPolling() != before) std::abort();
     const RingEndpoint::Drained drained = (*endpoint)->Drain();
     if (drained.entries > wire::kRingEntries) std::abort();
+    if (drained.entries > 0 && !before) std::abort();
+    core::JobCompletion answer;
+    answer.slot = gate->last.slot;
+    answer.sequence = gate->last.sequence;
+    (*endpoint)->Complete(answer);
     if (!drained.violation.ok() && (*endpoint)->Drain().entries != 0) {
       std::abort();
     }

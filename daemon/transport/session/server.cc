@@ -100,6 +100,10 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
   core::SessionPeer peer;
   peer.pid = credentials.pid;
   peer.uid = credentials.uid;
+  RKNND_ASSIGN_OR_RETURN(const std::vector<gid_t> groups,
+                         base::ToStatusOr(base::GetPeerGroups(socket.get())));
+  peer.groups.push_back(credentials.gid);
+  peer.groups.insert(peer.groups.end(), groups.begin(), groups.end());
   peer.admin = admin;
   base::UniqueFd process;
   // Our own process needs no watching (target `local:`).

@@ -4,7 +4,7 @@
 #include "daemon/transport/session/translate.h"
 
 #include <algorithm>
-#include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,109 +108,6 @@ wire::ContextInfo ToRowInfo(const driver::ProgramInfo& program) {
   return info;
 }
 
-wire::ModelReport ToModelReport(const core::ModelReport& report) {
-  wire::ModelReport out{};
-  std::memcpy(out.sha256, report.id.data(), report.id.size());
-  wire::SetText(out.name, report.name);
-  out.contexts = report.contexts;
-  out.weight = report.weight;
-  out.internal = report.internal;
-  out.loads = report.loads;
-  out.weight_held = report.weight_held;
-  out.preloaded = report.preloaded;
-  return out;
-}
-
-wire::ContextReport ToContextReport(const core::ContextReport& report) {
-  wire::ContextReport out{};
-  out.id = report.id;
-  out.session = report.session;
-  std::memcpy(out.model, report.model.data(), report.model.size());
-  out.core_mask = report.core_mask;
-  out.priority = static_cast<uint32_t>(report.priority);
-  out.jobs = report.jobs;
-  out.has_copied = true;
-  out.copied = {report.copied.to_device_inputs_set,
-                report.copied.to_device_conversion,
-                report.copied.from_device_outputs_get,
-                report.copied.from_device_conversion};
-  return out;
-}
-
-wire::CoreReport ToCoreReport(const core::CoreReport& report) {
-  return {static_cast<uint64_t>(report.busy), report.jobs};
-}
-
-wire::BufferReport ToBufferReport(const core::BufferReport& report) {
-  wire::BufferReport out{};
-  out.id = report.id;
-  out.session = report.session;
-  out.size = report.size;
-  wire::SetText(out.heap, report.heap);
-  out.imported = report.imported;
-  out.bindings = report.bindings;
-  return out;
-}
-
-wire::SramWindow ToSramWindow(const core::SramReport::Window& window) {
-  wire::SramWindow out{};
-  out.offset = window.offset;
-  out.size = window.size;
-  wire::SetText(out.holder, window.holder);
-  out.core_mask = window.core_mask;
-  out.contexts = window.contexts;
-  out.saved = window.saved;
-  return out;
-}
-
-wire::UserReport ToUserReport(const core::UserReport& report) {
-  wire::UserReport out{};
-  out.uid = report.uid;
-  out.sessions = report.sessions;
-  out.contexts = report.contexts;
-  out.buffers = report.buffers;
-  out.memory = report.memory;
-  out.memory_limit = report.memory_limit;
-  return out;
-}
-
-wire::MemoryKinds ToMemoryKinds(const core::MemoryKinds& kinds) {
-  return {kinds.weight, kinds.internal, kinds.io, kinds.other};
-}
-
-template <class To, class From>
-std::vector<To> Each(const std::vector<From>& from,
-                     To (*translate)(const From&)) {
-  std::vector<To> out;
-  out.reserve(from.size());
-  for (const From& item : from) out.push_back(translate(item));
-  return out;
-}
-
-void FillStatus(const core::StatusReport& status, wire::Report& report) {
-  report.device = status.device.kind;
-  report.soc = status.device.soc;
-  report.cores = status.device.cores;
-  report.driver = status.device.driver;
-  report.uptime_s = static_cast<uint64_t>(status.uptime / base::kSecond);
-  report.session_count = status.sessions;
-  report.model_count = status.models;
-  report.context_count = status.contexts;
-  report.buffer_count = status.buffers;
-  report.jobs_queued = status.jobs_queued;
-  report.jobs_running = status.jobs_running;
-  report.jobs_done = status.jobs_done;
-  report.jobs_failed = status.jobs_failed;
-  report.memory = ToMemoryKinds(status.memory);
-  report.sram_total = status.device.sram_total;
-  report.sram_free = status.sram_free;
-  report.faults = status.faults;
-  report.syncs_done = status.cache_syncs.done;
-  report.syncs_skipped = status.cache_syncs.skipped;
-  report.uptime_ns = static_cast<uint64_t>(status.uptime);
-  report.core_reports = Each(status.cores, &ToCoreReport);
-}
-
 }  // namespace
 
 std::string VerbName(wire::Verb verb) {
@@ -261,6 +158,18 @@ std::string VerbName(wire::Verb verb) {
       return "ListFaults";
     case wire::Verb::kClearFault:
       return "ClearFault";
+    case wire::Verb::kRegisterFence:
+      return "RegisterFence";
+    case wire::Verb::kReleaseFence:
+      return "ReleaseFence";
+    case wire::Verb::kSetQueue:
+      return "SetQueue";
+    case wire::Verb::kAdmit:
+      return "Admit";
+    case wire::Verb::kTrace:
+      return "Trace";
+    case wire::Verb::kLease:
+      return "Lease";
     case wire::Verb::kLogEvent:
       return "LogEvent";
   }
@@ -332,6 +241,23 @@ absl::StatusOr<std::vector<core::InputShape>> ToInputShapes(
   return shapes;
 }
 
+absl::StatusOr<core::QueueRequest> ToQueueRequest(
+    const wire::SetQueue& message) {
+  if (message.max_age_ns >
+      static_cast<uint64_t>(std::numeric_limits<base::Nanoseconds>::max())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_age_ns '", message.max_age_ns, "' of the queue of context '",
+        message.context, "' is too large"));
+  }
+  core::QueueRequest request;
+  request.context = message.context;
+  // Any number: core says which it knows.
+  request.policy = static_cast<core::QueuePolicy>(message.policy);
+  request.depth = message.depth;
+  request.max_age = static_cast<base::Nanoseconds>(message.max_age_ns);
+  return request;
+}
+
 absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message) {
   if (message.type >= driver::kTensorTypeCount) {
     return absl::InvalidArgumentError(
@@ -356,6 +282,7 @@ absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message) {
   request.format.pass_through = message.pass_through;
   request.format.w_stride = message.w_stride;
   request.format.h_stride = message.h_stride;
+  request.set = message.set;
   return request;
 }
 
@@ -387,67 +314,8 @@ absl::StatusOr<core::FrameRequest> ToFrameRequest(
     request.planes[p] = {plane.buffer, plane.offset, plane.size};
     format.stride[p] = plane.stride;
   }
+  request.set = message.set;
   return request;
-}
-
-wire::SessionReport ToSessionReport(const core::SessionReport& report) {
-  wire::SessionReport out{};
-  out.id = report.id;
-  out.pid = report.peer.pid;
-  out.uid = report.peer.uid;
-  wire::SetText(out.comm, report.peer.comm);
-  out.contexts = report.contexts;
-  out.buffers = report.buffers;
-  out.jobs = report.jobs;
-  out.npu_us = report.npu_us;
-  out.memory = report.memory;
-  out.queue_us = report.queue_us;
-  out.run_us = report.run_us;
-  return out;
-}
-
-absl::StatusOr<wire::Report> MakeReport(const core::Service& service,
-                                        uint32_t kind) {
-  wire::Report report;
-  switch (kind) {
-    case rknnd_v1_ReportKind_REPORT_STATUS:
-      FillStatus(service.Status(), report);
-      return report;
-    case rknnd_v1_ReportKind_REPORT_SESSIONS:
-      report.sessions = Each(service.Sessions(), &ToSessionReport);
-      return report;
-    case rknnd_v1_ReportKind_REPORT_MODELS:
-      report.models = Each(service.Models(), &ToModelReport);
-      return report;
-    case rknnd_v1_ReportKind_REPORT_CONTEXTS:
-      report.contexts = Each(service.Contexts(), &ToContextReport);
-      return report;
-    case rknnd_v1_ReportKind_REPORT_BUFFERS:
-      report.buffers = Each(service.Buffers(), &ToBufferReport);
-      return report;
-    case rknnd_v1_ReportKind_REPORT_MEMORY: {
-      const core::MemoryReport memory = service.Memory();
-      FillStatus(service.Status(), report);
-      report.memory = ToMemoryKinds(memory.kinds);
-      report.models = Each(memory.models, &ToModelReport);
-      report.sessions = Each(memory.sessions, &ToSessionReport);
-      report.unshared_total = memory.unshared_total;
-      report.budget = memory.budget;
-      report.budget_used = memory.budget_used;
-      report.users = Each(memory.users, &ToUserReport);
-      return report;
-    }
-    case rknnd_v1_ReportKind_REPORT_SRAM: {
-      const core::SramReport sram = service.Sram();
-      FillStatus(service.Status(), report);
-      report.sram_base = sram.base;
-      report.sram_windows = Each(sram.windows, &ToSramWindow);
-      return report;
-    }
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("report '", kind, "' is unknown to this daemon"));
-  }
 }
 
 absl::StatusOr<driver::Fault> ToFault(const wire::Fault& message) {

@@ -40,6 +40,9 @@ absl::StatusOr<std::vector<core::InputShape>> ToInputShapes(
 absl::StatusOr<core::FrameRequest> ToFrameRequest(
     const wire::BindFrame& message);
 absl::StatusOr<core::BindRequest> ToBindRequest(const wire::Bind& message);
+// INVALID_ARGUMENT where a number is beyond what core counts in.
+absl::StatusOr<core::QueueRequest> ToQueueRequest(
+    const wire::SetQueue& message);
 
 wire::SessionReport ToSessionReport(const core::SessionReport& report);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "daemon/transport/session/translate_profile.h"
@@ -39,6 +40,30 @@ driver::ModelInfo TwoRows() {
   return model;
 }
 
+TEST(TranslateTest, SessionsTellWhatTheirJobsCostAndHowLongTheyTook) {
+  core::SessionReport session;
+  session.drops = 3;
+  session.shared = 2;
+  session.share = {core::Priority::kLow, 250};
+  session.latency = {0, 0, 7};
+
+  const wire::SessionReport out = ToSessionReport(session);
+
+  EXPECT_EQ(out.drops, 3U);
+  EXPECT_EQ(out.shared, 2U);
+  EXPECT_EQ(out.priority, 2U);
+  EXPECT_EQ(out.weight, 250U);
+  ASSERT_EQ(out.latency_count, 3U);
+  EXPECT_EQ(out.latency[2], 7U);
+}
+
+TEST(TranslateTest, MoreBucketsThanAMessageHoldsAreCutOff) {
+  core::SessionReport session;
+  session.latency.assign(1000, 1);
+  EXPECT_EQ(ToSessionReport(session).latency_count,
+            std::size(wire::SessionReport{}.latency));
+}
+
 TEST(TranslateTest, DynamicModelIsShownAtOneOfItsRows) {
   const auto info = ToContextInfo(TwoRows());
 
@@ -70,6 +95,23 @@ TEST(TranslateTest, AChosenRowIsShownAsItIs) {
   EXPECT_EQ(info.inputs[0].size_with_stride, 112U);
   EXPECT_EQ(info.outputs[0].elements, 100U);
   EXPECT_TRUE(info.shapes.empty());
+}
+
+TEST(TranslateTest, QueueIsPassedOnAndAnAgeBeyondAllTimeRefused) {
+  wire::SetQueue message{};
+  message.context = 3;
+  message.policy = 1;
+  message.depth = 2;
+  message.max_age_ns = 5'000'000;
+  const auto queue = ToQueueRequest(message);
+  ASSERT_TRUE(queue.ok());
+  EXPECT_EQ(queue->context, 3U);
+  EXPECT_EQ(queue->policy, core::QueuePolicy::kNewest);
+  EXPECT_EQ(queue->depth, 2U);
+  EXPECT_EQ(queue->max_age, 5 * base::kMillisecond);
+  message.max_age_ns = uint64_t{1} << 63;
+  EXPECT_EQ(ToQueueRequest(message).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(TranslateTest, LayersTrafficIsWhatItReads) {

@@ -1,48 +1,43 @@
 // The hot path of the transport. What is read here from clients is read by
 // RingEndpoint, which trusts none of it; a doorbell's rate is the other thing
-// a client controls.
+// a client controls, and RingTable sees to it.
 
 #include "daemon/transport/session/workers.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "base/posix/blocked_signals.h"
 #include "base/posix/socket.h"
+#include "base/posix/spinning.h"
 #include "base/status/status.h"
 
 namespace rknnd::transport {
 namespace {
 
-// epoll data that are no session (sessions count from 1).
-constexpr uint64_t kKick = 0;
-constexpr uint64_t kStop = ~uint64_t{0};
-
-// Free wake-ups that find nothing. A client with many threads submits bursts
-// that one drain takes; each entry earns its doorbell back.
-constexpr uint32_t kBudget = 64;
-// After a penalty a session is on probation.
-constexpr uint32_t kProbationBudget = 8;
-constexpr base::Nanoseconds kPollPeriod = base::kMillisecond;
-constexpr base::Nanoseconds kFirstPenalty = 100 * base::kMillisecond;
-// A session that floods for ever wakes workers eight times a second.
-constexpr base::Nanoseconds kLongestPenalty = base::kSecond;
-
-bool AddToSet(int epoll, int fd, uint32_t events, uint64_t data) {
+bool AddToSet(int epoll, int fd, uint32_t events, WorkerEvent kind) {
   epoll_event event{};
   event.events = events;
-  event.data.u64 = data;
+  event.data.u64 = EventTag(kind);
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// One thread adds, others read.
+void Count(std::atomic<uint64_t>& counter, uint64_t more = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + more,
+                std::memory_order_relaxed);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(
-    base::EventLoop* loop) {
+    base::EventLoop* loop, const WorkersOptions& options) {
   base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) {
     return base::ToStatus(base::ErrnoError(errno, "epoll_create1"));
@@ -51,26 +46,41 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(
                          base::ToStatusOr(base::MakeEventFd()));
   RKNND_ASSIGN_OR_RETURN(base::UniqueFd stop,
                          base::ToStatusOr(base::MakeEventFd()));
-  // `stop` is level-triggered: one signal ends every worker.
-  if (!AddToSet(epoll.get(), kick.get(), EPOLLIN | EPOLLET, kKick) ||
-      !AddToSet(epoll.get(), stop.get(), EPOLLIN, kStop)) {
+  base::UniqueFd timer(
+      timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer.valid()) {
+    return base::ToStatus(base::ErrnoError(errno, "timerfd_create"));
+  }
+  // `stop` is level-triggered: one signal ends every worker. The timer is never
+  // read: each of its expiries is an edge.
+  if (!AddToSet(epoll.get(), kick.get(), EPOLLIN | EPOLLET,
+                WorkerEvent::kKick) ||
+      !AddToSet(epoll.get(), timer.get(), EPOLLIN | EPOLLET,
+                WorkerEvent::kTimer) ||
+      !AddToSet(epoll.get(), stop.get(), EPOLLIN, WorkerEvent::kStop)) {
     return base::ToStatus(base::ErrnoError(errno, "epoll_ctl"));
   }
-  return std::unique_ptr<Workers>(
-      new Workers(loop, std::move(epoll), std::move(kick), std::move(stop)));
+  return std::unique_ptr<Workers>(new Workers(loop, options, std::move(epoll),
+                                              std::move(kick), std::move(timer),
+                                              std::move(stop)));
 }
 
-Workers::Workers(base::EventLoop* loop, base::UniqueFd epoll,
-                 base::UniqueFd kick, base::UniqueFd stop)
+Workers::Workers(base::EventLoop* loop, const WorkersOptions& options,
+                 base::UniqueFd epoll, base::UniqueFd kick,
+                 base::UniqueFd timer, base::UniqueFd stop)
     : loop_(loop),
+      clock_(options.clock),
       epoll_(std::move(epoll)),
       kick_(std::move(kick)),
+      timer_(std::move(timer)),
       stop_(std::move(stop)),
-      self_(std::make_shared<Workers*>(this)) {}
+      self_(std::make_shared<Workers*>(this)),
+      rings_(epoll_.get()),
+      spin_(options.spin, base::UsableCpus() == 1) {}
 
 Workers::~Workers() {
   Stop();
-  if (timer_ != 0) loop_->CancelTimer(timer_);
+  if (flood_timer_ != 0) loop_->CancelTimer(flood_timer_);
 }
 
 void Workers::Start(uint32_t count, core::Runner* runner,
@@ -79,176 +89,232 @@ void Workers::Start(uint32_t count, core::Runner* runner,
   violation_ = std::move(violation);
   const base::BlockedSignals blocked;
   for (uint32_t i = 0; i < count; ++i) {
-    threads_.emplace_back([this] { RunWorker(); });
+    workers_.push_back(std::make_unique<Worker>());
+    Worker& worker = *workers_.back();
+    worker.thread = std::thread([this, &worker] { RunWorker(worker); });
   }
 }
 
 void Workers::Stop() {
+  spin_.Stop();
   base::SignalEventFd(stop_.get());
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-}
-
-bool Workers::WatchDoorbell(core::SessionId session, int doorbell) const {
-  return AddToSet(epoll_.get(), doorbell, EPOLLIN | EPOLLET, session);
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
 }
 
 absl::Status Workers::Add(core::SessionId session,
                           std::shared_ptr<RingEndpoint> ring) {
-  const int doorbell = ring->doorbell_fd();
-  {
-    base::MutexLock lock(mutex_);
-    Registration& registration = sessions_[session];
-    registration.ring = std::move(ring);
-    registration.budget = kBudget;
-  }
-  if (!WatchDoorbell(session, doorbell)) {
-    const absl::Status status =
-        base::ToStatus(base::ErrnoError(errno, "watch a session's doorbell"));
-    base::MutexLock lock(mutex_);
-    sessions_.erase(session);
-    return status;
-  }
-  return absl::OkStatus();
+  return rings_.Add(session, std::move(ring));
 }
 
-void Workers::Remove(core::SessionId session) {
-  std::shared_ptr<RingEndpoint> ring;
-  {
-    base::MutexLock lock(mutex_);
-    const auto found = sessions_.find(session);
-    if (found == sessions_.end()) return;
-    ring = std::move(found->second.ring);
-    sessions_.erase(found);
-    // Under the lock: a worker that is about to move the session to the timer
-    // finds it gone. Fails when it is there already.
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ring->doorbell_fd(), nullptr);
-  }
-  ring->Close();
-}
+void Workers::Remove(core::SessionId session) { rings_.Remove(session); }
 
 void Workers::WakeOne() { base::SignalEventFd(kick_.get()); }
 
-void Workers::RunWorker() {
+void Workers::ExpireBy(base::Nanoseconds when) {
+  // The usual case, without a lock: something is due before. Who looks for what
+  // has expired says first that nothing is armed (RunWorker), and its look
+  // finds what was there before this call.
+  if (expire_by_.load() <= when) return;
+  base::MutexLock lock(timer_mutex_);
+  if (expire_by_.load() <= when) return;
+  expire_by_.store(when);
+  // An expiry in the past is one at once; none at all would be 0.
+  base::Nanoseconds at = when;
+  int flags = TFD_TIMER_ABSTIME;
+  if (clock_ != nullptr) {
+    at = when - clock_->Now();
+    flags = 0;
+  }
+  at = std::max<base::Nanoseconds>(at, 1);
+  itimerspec timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(at / base::kSecond);
+  timer.it_value.tv_nsec = static_cast<long>(at % base::kSecond);  // NOLINT
+  timerfd_settime(timer_.get(), flags, &timer, nullptr);
+}
+
+WorkerCounts Workers::counts() const {
+  WorkerCounts counts;
+  for (const auto& worker : workers_) {
+    counts.wakes += worker->wakes.load(std::memory_order_relaxed);
+    counts.empty += worker->empty.load(std::memory_order_relaxed);
+    counts.penalties += worker->penalties.load(std::memory_order_relaxed);
+    counts.spins += worker->spins.load(std::memory_order_relaxed);
+    counts.caught += worker->caught.load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+uint64_t Workers::Sleep() {
+  // One at a time: the other events are for the other workers.
+  epoll_event event{};
+  spin_.BeginSleep();
+  const int count = epoll_wait(epoll_.get(), &event, 1, -1);
+  spin_.EndSleep();
+  return count > 0 ? event.data.u64 : 0;
+}
+
+void Workers::RunWorker(Worker& self) {
   pthread_setname_np(pthread_self(), "rknnd-worker");
   runner_->EnterWorker();
+  RingWakes wakes(spin_.one_cpu());
   for (;;) {
-    // One at a time: the other doorbells are for the other workers.
-    epoll_event event{};
-    const int count = epoll_wait(epoll_.get(), &event, 1, -1);
-    if (count <= 0) continue;
-    if (event.data.u64 == kStop) return;
-    counters_.wakes.fetch_add(1, std::memory_order_relaxed);
-    if (event.data.u64 == kKick) {
-      ServePending();
-      runner_->RunReady();
-    } else {
-      Serve(event.data.u64);
+    const uint64_t tag = Sleep();
+    if (tag == 0) continue;
+    if (EventKind(tag) == WorkerEvent::kStop) return;
+    Count(self.wakes);
+    switch (EventKind(tag)) {
+      case WorkerEvent::kDoorbell:
+        Serve(self, EventNumber(tag));
+        break;
+      case WorkerEvent::kKick:
+        for (const RingTable::Number number : rings_.TakeFound()) {
+          Serve(self, number);
+        }
+        runner_->RunReady();
+        break;
+      case WorkerEvent::kTimer:
+        // Before the look, which may arm it anew.
+        expire_by_.store(kNever);
+        runner_->Expire();
+        runner_->RunReady();
+        break;
+      case WorkerEvent::kFence:
+        fences_->OnFenceEvent(EventNumber(tag));
+        runner_->RunReady();
+        break;
+      case WorkerEvent::kStop:
+        break;
     }
+    // A client that goes on submitting may keep this worker as long as another
+    // one sleeps and takes what else there is; the core goes to whose turn it
+    // is.
+    while (WakeAndServe(self, wakes) || SpinAndServe(self)) {
+    }
+    runner_->ClearIdle();
   }
 }
 
-void Workers::Serve(core::SessionId session) {
-  std::shared_ptr<RingEndpoint> ring;
-  {
-    base::MutexLock lock(mutex_);
-    const auto found = sessions_.find(session);
-    if (found == sessions_.end()) return;
-    ring = found->second.ring;
+void Workers::Serve(Worker& self, RingTable::Number number,
+                    std::optional<uint32_t> seen) {
+  const RingTable::Served served = rings_.Serve(number, seen);
+  if (served.entries > 0) {
+    self.recent.Note(number);
+  } else if (served.session != 0) {
+    Count(self.empty);
   }
-  const RingEndpoint::Drained drained = ring->Drain();
-  if (!drained.violation.ok()) {
+  if (!served.violation.ok()) {
     // As an Error: a Status shared by two threads counts its users inside a
     // library that the thread sanitizer cannot see into.
-    loop_->Post([self = std::weak_ptr<Workers*>(self_), session,
-                 reason = base::ToError(drained.violation)] {
+    loop_->Post([self = std::weak_ptr<Workers*>(self_),
+                 session = served.session,
+                 reason = base::ToError(served.violation)] {
       const auto workers = self.lock();
       if (workers == nullptr) return;
       (*workers)->violation_(session, base::ToStatus(reason));
     });
   }
-  if (Charge(session, drained.entries)) {
-    loop_->Post([self = std::weak_ptr<Workers*>(self_)] {
+  if (served.floods) {
+    Count(self.penalties);
+    loop_->Post([self = std::weak_ptr<Workers*>(self_), number] {
       const auto workers = self.lock();
-      if (workers != nullptr) (*workers)->PollFlooders();
+      if (workers == nullptr) return;
+      (*workers)->rings_.Punish(number);
+      (*workers)->PollFlooders();
     });
   }
-  if (drained.entries > 0) runner_->RunReady();
+  if (served.entries > 0) runner_->RunReady();
 }
 
-bool Workers::Charge(core::SessionId session, uint32_t entries) {
-  base::MutexLock lock(mutex_);
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return false;
-  Registration& registration = found->second;
-  if (entries > 0) {
-    registration.budget = std::min(kBudget, registration.budget + entries);
-    // Paid back in full: the next flood is a first one again.
-    if (registration.budget == kBudget) registration.penalty = 0;
+bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
+  if (!spin_.MayGoOn()) {
+    wakes.WakeAll();
     return false;
   }
-  counters_.empty.fetch_add(1, std::memory_order_relaxed);
-  if (registration.state == State::kTimer) return false;
-  if (registration.budget > 0) {
-    --registration.budget;
-    return false;
+  struct Found {
+    RingTable::Number number = 0;
+    uint32_t seen = 0;
+  };
+  std::array<Found, RingWakes::kMost> found;
+  size_t count = 0;
+  wakes.WakeAllAndLook([&](RingTable::Number number, uint32_t seen) {
+    // Several of one ring are one look.
+    for (size_t i = 0; i < count; ++i) {
+      if (found[i].number == number) return;
+    }
+    found[count++] = {number, seen};
+  });
+  for (size_t i = 0; i < count; ++i) {
+    Serve(self, found[i].number, found[i].seen);
   }
-  registration.state = State::kTimer;
-  registration.penalty =
-      registration.penalty == 0
-          ? kFirstPenalty
-          : std::min(kLongestPenalty, registration.penalty * 2);
-  registration.ticks_left =
-      static_cast<uint32_t>(registration.penalty / kPollPeriod);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, registration.ring->doorbell_fd(),
-            nullptr);
-  counters_.penalties.fetch_add(1, std::memory_order_relaxed);
+  return count > 0;
+}
+
+bool Workers::SpinAndServe(Worker& self) {
+  if (!spin_.Begin()) return false;
+  struct Held {
+    RingTable::Number number = 0;
+    std::shared_ptr<RingEndpoint> ring;
+    uint32_t seen = 0;
+  };
+  std::array<Held, RecentRings::kRings> held;
+  size_t count = 0;
+  for (const RingTable::Number number : self.recent.rings()) {
+    if (number == 0) break;
+    held[count].ring = rings_.Hold(number);
+    if (held[count].ring == nullptr) continue;
+    held[count].number = number;
+    held[count].ring->BeginPolling();
+    ++count;
+  }
+  Count(self.spins);
+  bool late = false;
+  const auto ready = [&] {
+    for (size_t i = 0; i < count; ++i) {
+      if (held[i].ring->HasEntries()) return true;
+    }
+    return !spin_.MayGoOn();
+  };
+  if (spin_.one_cpu()) {
+    const base::MonotonicClock clock;
+    const base::Nanoseconds begun = clock.Now();
+    if (count > 0) base::YieldFor(ready);
+    late = clock.Now() - begun >= base::kLongYield;
+  } else if (count > 0) {
+    base::SpinFor(base::MonotonicClock(), spin_.longest(), ready);
+  }
+  bool caught = false;
+  for (size_t i = 0; i < count; ++i) {
+    held[i].seen = held[i].ring->taken();
+    // From here on each of them rings again.
+    if (held[i].ring->EndPolling()) {
+      caught = true;
+    } else {
+      held[i].number = 0;
+    }
+    held[i].ring.reset();
+  }
+  // Before the jobs: another worker may wait awake while this one runs them.
+  // However long the CPU was gone, nobody lost by it who had submitted nothing.
+  spin_.End(caught, caught && late);
+  if (!caught) return false;
+  Count(self.caught);
+  for (size_t i = 0; i < count; ++i) {
+    if (held[i].number != 0) Serve(self, held[i].number, held[i].seen);
+  }
   return true;
 }
 
-void Workers::ServePending() {
-  std::vector<core::SessionId> sessions;
-  {
-    base::MutexLock lock(mutex_);
-    sessions.swap(pending_);
-    for (const core::SessionId session : sessions) {
-      const auto found = sessions_.find(session);
-      if (found != sessions_.end()) found->second.pending = false;
-    }
-  }
-  for (const core::SessionId session : sessions) Serve(session);
-}
-
 void Workers::PollFlooders() {
-  if (timer_ != 0) loop_->CancelTimer(timer_);
-  timer_ = 0;
-  bool anybody = false;
-  bool found_entries = false;
-  {
-    base::MutexLock lock(mutex_);
-    for (auto& [session, registration] : sessions_) {
-      if (registration.state != State::kTimer) continue;
-      if (registration.ticks_left > 0) {
-        --registration.ticks_left;
-        anybody = true;
-        if (!registration.pending && registration.ring->HasEntries()) {
-          registration.pending = true;
-          pending_.push_back(session);
-          found_entries = true;
-        }
-        continue;
-      }
-      registration.state = State::kDoorbell;
-      registration.budget = kProbationBudget;
-      // Adding a doorbell that has rung wakes a worker at once, so that no
-      // entry of the last period is missed.
-      WatchDoorbell(session, registration.ring->doorbell_fd());
-    }
-  }
-  if (found_entries) WakeOne();
+  if (flood_timer_ != 0) loop_->CancelTimer(flood_timer_);
+  flood_timer_ = 0;
+  bool found = false;
+  const bool anybody = rings_.PollFlooders(&found);
+  if (found) WakeOne();
   if (anybody) {
-    timer_ = loop_->RunAfter(kPollPeriod, [this] {
-      timer_ = 0;
+    flood_timer_ = loop_->RunAfter(kFloodPoll, [this] {
+      flood_timer_ = 0;
       PollFlooders();
     });
   }

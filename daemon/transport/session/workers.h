@@ -2,20 +2,13 @@
 // edge-triggered epoll set of all sessions' doorbells. The worker that a
 // doorbell wakes drains that session's ring and, if a core is free, runs the
 // job itself: no hand-over, no second wake-up. One worker always waits, so
-// that rings are looked at while all cores are busy.
+// that rings are looked at while all cores are busy. (What clears an idle
+// core's internal memory stops when that core gets a job: core/isolation.h.)
 //
 // A doorbell is never read. Its count only grows, and each ring of it is an
 // edge of its own; what a worker has seen needs no clearing.
 //
-// A client may ring as often as it likes. Each entry that a wake-up finds pays
-// for a later one that finds none (another worker was quicker: normal); a
-// session that rings beyond that leaves the epoll set and its ring is looked
-// at by a timer, until it has been away for a while.
-//
-//   kDoorbell --budget used up--> kTimer --penalty over--> kDoorbell
-//       \______________violation or Remove__________/
-//                           v
-//                         gone
+// In the same set: kicks, the timer of what expires, fences (worker_events.h).
 
 #ifndef DAEMON_TRANSPORT_SESSION_WORKERS_H_
 #define DAEMON_TRANSPORT_SESSION_WORKERS_H_
@@ -23,9 +16,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,7 +30,11 @@
 #include "base/posix/unique_fd.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/types.h"
+#include "daemon/transport/session/late_wakes.h"
 #include "daemon/transport/session/ring_endpoint.h"
+#include "daemon/transport/session/ring_table.h"
+#include "daemon/transport/session/spin.h"
+#include "daemon/transport/session/worker_events.h"
 
 namespace rknnd::transport {
 
@@ -44,18 +42,34 @@ namespace rknnd::transport {
 using ViolationHandler =
     std::function<void(core::SessionId session, const absl::Status& reason)>;
 
-struct WorkerCounters {
-  std::atomic<uint64_t> wakes{0};      // doorbells and kicks taken
-  std::atomic<uint64_t> empty{0};      // doorbells with nothing in the ring
-  std::atomic<uint64_t> penalties{0};  // sessions moved to the timer
+struct WorkersOptions {
+  // By which times of ExpireBy are meant. Null: CLOCK_MONOTONIC.
+  const base::Clock* clock = nullptr;
+  // So long at most a worker waits awake after a job; 0: not at all. Nor is it
+  // where this process may use one CPU only.
+  base::Nanoseconds spin = 0;
+};
+
+struct WorkerCounts {
+  uint64_t wakes = 0;      // events taken
+  uint64_t empty = 0;      // of doorbells with nothing in the ring
+  uint64_t penalties = 0;  // sessions moved to the timer
+  uint64_t spins = 0;      // waits awake
+  uint64_t caught = 0;     // that an entry ended
 };
 
 // Thread: loop, but where noted.
 class Workers final : public core::WorkerWaker {
  public:
   // `loop` outlives the workers and runs no task after they are destroyed.
-  static absl::StatusOr<std::unique_ptr<Workers>> Create(base::EventLoop* loop);
+  static absl::StatusOr<std::unique_ptr<Workers>> Create(
+      base::EventLoop* loop, const WorkersOptions& options = {});
   ~Workers() override;
+
+  // Who is told of fences' events; outlives the threads. Before Start.
+  void set_fences(FenceEvents* fences) { fences_ = fences; }
+  // Where fences are added. Borrowed. Thread: any.
+  [[nodiscard]] int epoll_fd() const { return epoll_.get(); }
 
   // Starts `count` threads that run jobs of `runner`.
   void Start(uint32_t count, core::Runner* runner, ViolationHandler violation);
@@ -67,52 +81,61 @@ class Workers final : public core::WorkerWaker {
   // was at it already.
   void Remove(core::SessionId session);
 
-  void WakeOne() override;  // Thread: any.
+  void WakeOne() override;                         // Thread: any.
+  void ExpireBy(base::Nanoseconds when) override;  // Thread: any.
 
-  [[nodiscard]] const WorkerCounters& counters() const { return counters_; }
+  // What workers and clients may wait awake; 0: not at all.
+  [[nodiscard]] base::Nanoseconds spin() const { return spin_.longest(); }
+  [[nodiscard]] WorkerCounts counts() const;  // Thread: any.
 
  private:
-  enum class State { kDoorbell, kTimer };
+  static constexpr base::Nanoseconds kNever =
+      std::numeric_limits<base::Nanoseconds>::max();
 
-  struct Registration {
-    std::shared_ptr<RingEndpoint> ring;
-    State state = State::kDoorbell;
-    // Wake-ups without an entry that are still free of charge.
-    uint32_t budget = 0;
-    base::Nanoseconds penalty = 0;  // of the last flood, 0: none yet
-    uint32_t ticks_left = 0;        // while in kTimer
-    bool pending = false;           // in pending_
+  // Each worker counts by itself: no cache line is shared for it.
+  struct alignas(64) Worker {
+    std::thread thread;
+    RecentRings recent;
+    std::atomic<uint64_t> wakes{0}, empty{0}, penalties{0}, spins{0}, caught{0};
   };
 
-  Workers(base::EventLoop* loop, base::UniqueFd epoll, base::UniqueFd kick,
+  Workers(base::EventLoop* loop, const WorkersOptions& options,
+          base::UniqueFd epoll, base::UniqueFd kick, base::UniqueFd timer,
           base::UniqueFd stop);
 
-  void RunWorker();
-  // Drains one session's ring. Thread: worker.
-  void Serve(core::SessionId session);
-  // Drains what the timer found. Thread: worker.
-  void ServePending();
-  // Books what a wake-up found; true when the session floods.
-  bool Charge(core::SessionId session, uint32_t entries);
-  bool WatchDoorbell(core::SessionId session, int doorbell) const;
+  void RunWorker(Worker& self);
+  // Sleeps until there is an event; 0: an interruption.
+  uint64_t Sleep();
+  // Drains one session's ring, and runs what it can. Thread: worker.
+  void Serve(Worker& self, RingTable::Number number,
+             std::optional<uint32_t> seen = {});
+  // Wakes whom this worker has answered, and serves those of them that have
+  // submitted again by then; false when nobody has, or when no other worker
+  // sleeps that would hear of the rest. Thread: worker.
+  bool WakeAndServe(Worker& self, RingWakes& wakes);
+  // Waits awake for an entry of the rings served lately, and serves it; false
+  // when there was none, or it is no time to. Thread: worker.
+  bool SpinAndServe(Worker& self);
   void PollFlooders();
 
   base::EventLoop* const loop_;
+  const base::Clock* const clock_;
   const base::UniqueFd epoll_;
   const base::UniqueFd kick_;
+  const base::UniqueFd timer_;
   const base::UniqueFd stop_;
   core::Runner* runner_ = nullptr;
+  FenceEvents* fences_ = nullptr;
   ViolationHandler violation_;
-  std::vector<std::thread> threads_;
-  base::EventLoop::TimerId timer_ = 0;  // 0: nobody floods
+  std::vector<std::unique_ptr<Worker>> workers_;
+  base::EventLoop::TimerId flood_timer_ = 0;  // 0: nobody floods
   // Posts that come after the end find nothing.
   std::shared_ptr<Workers*> self_;
-  WorkerCounters counters_;
+  RingTable rings_;
+  Spin spin_;
 
-  base::Mutex mutex_;
-  std::unordered_map<core::SessionId, Registration> sessions_
-      RKNND_GUARDED_BY(mutex_);
-  std::vector<core::SessionId> pending_ RKNND_GUARDED_BY(mutex_);
+  base::Mutex timer_mutex_;  // held while timer_ is set
+  std::atomic<base::Nanoseconds> expire_by_{kNever};
 };
 
 }  // namespace rknnd::transport

@@ -1,125 +1,58 @@
-#include "daemon/transport/session/workers.h"
+// Tests of what wakes workers, whom they serve then, and what a flood of
+// doorbells costs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/event_loop.h"
-#include "base/posix/mapping.h"
-#include "base/posix/mutex.h"
 #include "base/posix/socket.h"
+#include "daemon/transport/session/testing/workers_fixture.h"
 
 namespace rknnd::transport {
 namespace {
 
-// Counts what reaches it and lets a test wait for a count.
-class Counter {
- public:
-  void Add() {
-    base::MutexLock lock(mutex_);
-    ++count_;
-    changed_.notify_all();
-  }
-  void WaitFor(uint64_t count) {
-    base::MutexLock lock(mutex_);
-    while (count_ < count) changed_.wait(mutex_);
-  }
-  uint64_t count() {
-    base::MutexLock lock(mutex_);
-    return count_;
-  }
+using testing::Client;
+using testing::Counter;
+using testing::WorkersFixture;
 
- private:
-  base::Mutex mutex_;
-  base::CondVar changed_;
-  uint64_t count_ RKNND_GUARDED_BY(mutex_) = 0;
-};
-
-class CountingGate final : public core::JobGate {
+// Of a client that is quicker than any worker: whenever an entry is taken there
+// is the next one, and one that is answered at once.
+class HungryGate final : public core::JobGate {
  public:
-  absl::Status Submit(const core::JobSubmission&) override {
+  absl::Status Submit(const core::JobSubmission& /*job*/) override {
     jobs.Add();
+    if (!stop.load()) PushTwo();
     return absl::OkStatus();
   }
-  Counter jobs;
-};
-
-class CountingRunner final : public core::Runner {
- public:
-  void EnterWorker() override { entered.Add(); }
-  void RunReady() override { runs.Add(); }
-  Counter entered, runs;
-};
-
-// One client: its end of a ring.
-class Client {
- public:
-  Client() {
-    auto created = RingEndpoint::Create();
-    EXPECT_TRUE(created.ok());
-    endpoint = *std::move(created);
-    endpoint->Open(gate);
-    auto mapped =
-        base::Mapping::OfFd(endpoint->memory_fd(), 0, wire::kRingBytes,
-                            base::Mapping::Access::kReadWrite);
-    EXPECT_TRUE(mapped.ok());
-    mapping = *std::move(mapped);
-    ring = reinterpret_cast<wire::Ring*>(mapping.data());
-  }
-
-  void Ring() const { base::SignalEventFd(endpoint->doorbell_fd()); }
-  void Push() const {
+  void PushTwo() const {
     const uint32_t tail = ring->header.tail.load();
-    wire::Submission& entry = ring->submissions[tail % wire::kRingEntries];
-    entry = {};
-    entry.operation = 1;
-    entry.slot = tail % wire::kRingEntries;
-    entry.sequence = tail + 1;
-    ring->header.tail.store(tail + 1);
+    for (const uint32_t at : {tail, tail + 1}) {
+      wire::Submission& entry = ring->submissions[at % wire::kRingEntries];
+      entry = {};
+      entry.operation = 1;
+      entry.slot = at % wire::kRingEntries;
+      entry.sequence = at + 1;
+      entry.flags = at == tail ? 0x8000U : 0U;  // refused
+    }
+    ring->header.tail.store(tail + 2);
+    if (ring->header.polled.load() == 0) base::SignalEventFd(doorbell);
   }
 
-  std::shared_ptr<CountingGate> gate = std::make_shared<CountingGate>();
-  std::shared_ptr<RingEndpoint> endpoint;
-  base::Mapping mapping;
+  Counter jobs;
+  std::atomic<bool> stop{false};
   wire::Ring* ring = nullptr;
+  int doorbell = -1;
 };
 
-class WorkersTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto loop = base::EventLoop::Create(&clock_);
-    ASSERT_TRUE(loop.ok());
-    loop_ = *std::move(loop);
-    auto workers = Workers::Create(loop_.get());
-    ASSERT_TRUE(workers.ok());
-    workers_ = *std::move(workers);
-    workers_->Start(2, &runner_,
-                    [this](core::SessionId session, const absl::Status& why) {
-                      violators_.push_back(session);
-                      reason_ = why;
-                      loop_->Quit();
-                    });
-  }
-  void TearDown() override {
-    workers_.reset();
-    loop_.reset();
-  }
-
-  base::MonotonicClock clock_;
-  std::unique_ptr<base::EventLoop> loop_;
-  CountingRunner runner_;
-  std::unique_ptr<Workers> workers_;
-  std::vector<core::SessionId> violators_;
-  absl::Status reason_;
-};
+class WorkersTest : public WorkersFixture {};
 
 TEST_F(WorkersTest, EachWorkerEntersOnce) {
   runner_.entered.WaitFor(2);
@@ -161,6 +94,15 @@ TEST_F(WorkersTest, DoorbellRungBeforeTheSessionWasAddedIsHeard) {
 TEST_F(WorkersTest, WakeOneRunsWhatIsReady) {
   workers_->WakeOne();
   runner_.runs.WaitFor(1);
+}
+
+TEST_F(WorkersTest, WorkerThatHasNothingToDoSeesToIdleCoresBeforeItSleeps) {
+  const Client client;
+  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  client.Push();
+  client.Ring();
+  runner_.runs.WaitFor(1);
+  runner_.rests.WaitFor(1);
 }
 
 TEST_F(WorkersTest, ViolationIsToldOnTheLoop) {
@@ -208,8 +150,8 @@ TEST_F(WorkersTest, RingingWithAnEmptyRingEndsInABoundedNumberOfDrains) {
   const Client neighbour;
   ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
   ASSERT_TRUE(workers_->Add(2, neighbour.endpoint).ok());
-  while (workers_->counters().penalties.load() == 0) flood.Ring();
-  const uint64_t before = workers_->counters().empty.load();
+  while (workers_->counts().penalties == 0) flood.Ring();
+  const uint64_t before = workers_->counts().empty;
 
   // Out of the epoll set, its doorbell reaches nobody; the loop, whose timer
   // would bring it back, does not run in this test.
@@ -221,14 +163,14 @@ TEST_F(WorkersTest, RingingWithAnEmptyRingEndsInABoundedNumberOfDrains) {
   }
 
   // A worker may have been on its way when the doorbell left.
-  EXPECT_LE(workers_->counters().empty.load(), before + 4);
+  EXPECT_LE(workers_->counts().empty, before + 4);
   EXPECT_EQ(neighbour.gate->jobs.count(), 100U);
 }
 
 TEST_F(WorkersTest, EntriesOfAFloodingSessionAreFoundByTheTimer) {
   const Client flood;
   ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
-  while (workers_->counters().penalties.load() == 0) flood.Ring();
+  while (workers_->counts().penalties == 0) flood.Ring();
   flood.Push();
   std::thread loop([this] { loop_->Run(); });
   flood.gate->jobs.WaitFor(1);
@@ -239,15 +181,15 @@ TEST_F(WorkersTest, EntriesOfAFloodingSessionAreFoundByTheTimer) {
 TEST_F(WorkersTest, FloodingSessionComesBackAfterItsPenalty) {
   const Client flood;
   ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
-  while (workers_->counters().penalties.load() == 0) flood.Ring();
-  const uint64_t before = workers_->counters().wakes.load();
+  while (workers_->counts().penalties == 0) flood.Ring();
+  const uint64_t before = workers_->counts().wakes;
   std::thread loop([this] { loop_->Run(); });
   // Its doorbell is back when it wakes a worker: a second flood is possible.
-  while (workers_->counters().penalties.load() == 1) {
+  while (workers_->counts().penalties == 1) {
     flood.Ring();
     std::this_thread::yield();
   }
-  EXPECT_GT(workers_->counters().wakes.load(), before);
+  EXPECT_GT(workers_->counts().wakes, before);
   loop_->Quit();
   loop.join();
 }
@@ -263,7 +205,130 @@ TEST_F(WorkersTest, ManyEntriesPayForManyEmptyWakes) {
     client.Ring();
     client.gate->jobs.WaitFor(i);
   }
-  EXPECT_EQ(workers_->counters().penalties.load(), 0U);
+  EXPECT_EQ(workers_->counts().penalties, 0U);
+}
+
+TEST_F(WorkersTest, TimeOfExpireByBringsALookForWhatExpired) {
+  workers_->ExpireBy(clock_.Now() + 2 * base::kMillisecond);
+  runner_.looks.WaitFor(1);
+  runner_.runs.WaitFor(1);
+}
+
+TEST_F(WorkersTest, TimeThatIsOverIsLookedAtAtOnce) {
+  workers_->ExpireBy(1);
+  runner_.looks.WaitFor(1);
+  workers_->ExpireBy(-5);
+  runner_.looks.WaitFor(2);
+}
+
+TEST_F(WorkersTest, EarlierTimeStaysInForce) {
+  const base::Nanoseconds soon = clock_.Now() + 5 * base::kMillisecond;
+  workers_->ExpireBy(soon + 3600 * base::kSecond);
+  workers_->ExpireBy(soon);
+  workers_->ExpireBy(soon + 1800 * base::kSecond);
+  runner_.looks.WaitFor(1);
+  EXPECT_GE(clock_.Now(), soon);
+}
+
+TEST_F(WorkersTest, TimesOfAnotherClockAreMeantByIt) {
+  workers_.reset();
+  base::FakeClock clock;
+  Start({&clock, 0});
+  // By CLOCK_MONOTONIC it would be over long since.
+  workers_->ExpireBy(clock.Now() + 3600 * base::kSecond);
+  workers_->WakeOne();
+  runner_.runs.WaitFor(1);
+  EXPECT_EQ(runner_.looks.count(), 0U);
+  workers_->ExpireBy(clock.Now());
+  runner_.looks.WaitFor(1);
+}
+
+TEST_F(WorkersTest, FenceIsWaitedForInTheSameSet) {
+  auto fence = base::MakeEventFd();
+  ASSERT_TRUE(fence.ok());
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = EventTag(WorkerEvent::kFence, 77);
+  ASSERT_EQ(
+      epoll_ctl(workers_->epoll_fd(), EPOLL_CTL_ADD, fence->get(), &event), 0);
+  base::SignalEventFd(fence->get());
+  fences_.events.WaitFor(1);
+  runner_.runs.WaitFor(1);
+  EXPECT_EQ(fences_.last.load(), 77U);
+}
+
+TEST_F(WorkersTest, SlotOfARemovedSessionIsUsedAgain) {
+  // More than any table's first part.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (core::SessionId session = 1; session <= 200; ++session) {
+    clients.push_back(std::make_unique<Client>());
+    ASSERT_TRUE(workers_->Add(session, clients.back()->endpoint).ok());
+  }
+  for (core::SessionId session = 1; session <= 200; session += 2) {
+    workers_->Remove(session);
+  }
+  const Client late;
+  ASSERT_TRUE(workers_->Add(300, late.endpoint).ok());
+  for (const auto& client : clients) {
+    client->Push();
+    client->Ring();
+  }
+  late.Push();
+  late.Ring();
+  late.gate->jobs.WaitFor(1);
+  for (size_t i = 1; i < clients.size(); i += 2) {
+    clients[i]->gate->jobs.WaitFor(1);
+  }
+  for (size_t i = 0; i < clients.size(); i += 2) {
+    EXPECT_EQ(clients[i]->gate->jobs.count(), 0U);
+  }
+}
+
+TEST_F(WorkersTest, ClientsThatAlwaysHaveAnEntryLeaveAWorkerToOthers) {
+  std::array<Client, 3> greedy;  // more than there are workers
+  std::array<std::shared_ptr<HungryGate>, 3> gates;
+  for (size_t i = 0; i < greedy.size(); ++i) {
+    gates[i] = std::make_shared<HungryGate>();
+    gates[i]->ring = greedy[i].ring;
+    gates[i]->doorbell = greedy[i].endpoint->doorbell_fd();
+    greedy[i].endpoint->Open(gates[i]);
+    ASSERT_TRUE(workers_->Add(i + 1, greedy[i].endpoint).ok());
+    gates[i]->PushTwo();
+  }
+  const Client neighbour;
+  ASSERT_TRUE(workers_->Add(9, neighbour.endpoint).ok());
+  const base::Nanoseconds until = clock_.Now() + 20 * base::kSecond;
+  for (uint64_t i = 1; i <= 100; ++i) {
+    neighbour.Push();
+    neighbour.Ring();
+    while (neighbour.gate->jobs.count() < i && clock_.Now() < until) {
+      std::this_thread::yield();
+    }
+  }
+  for (const auto& gate : gates) gate->stop.store(true);
+  EXPECT_EQ(neighbour.gate->jobs.count(), 100U);
+}
+
+TEST_F(WorkersTest, WorkersEndWhileAClientGoesOnSubmitting) {
+  Client greedy;
+  const auto gate = std::make_shared<HungryGate>();
+  gate->ring = greedy.ring;
+  gate->doorbell = greedy.endpoint->doorbell_fd();
+  greedy.endpoint->Open(gate);
+  ASSERT_TRUE(workers_->Add(1, greedy.endpoint).ok());
+  gate->PushTwo();
+  gate->jobs.WaitFor(1000);
+  std::atomic<bool> over{false};
+  // Only where it would never end otherwise.
+  std::thread rescue([&] {
+    const base::Nanoseconds until = clock_.Now() + 10 * base::kSecond;
+    while (!over.load() && clock_.Now() < until) std::this_thread::yield();
+    gate->stop.store(true);
+  });
+  workers_->Stop();
+  EXPECT_FALSE(gate->stop.load());
+  over.store(true);
+  rescue.join();
 }
 
 TEST_F(WorkersTest, IdleWorkersDoNotWake) {
@@ -273,7 +338,7 @@ TEST_F(WorkersTest, IdleWorkersDoNotWake) {
   client.Push();
   client.Ring();
   runner_.runs.WaitFor(1);
-  EXPECT_EQ(workers_->counters().wakes.load(), 1U);
+  EXPECT_EQ(workers_->counts().wakes, 1U);
 }
 
 }  // namespace

@@ -79,7 +79,11 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   std::vector<std::unique_ptr<driver::Heap>> heaps;
   heaps.push_back(driver::MakeMemfdHeap());
   heaps_.emplace(std::move(heaps));
-  workers_ = *Workers::Create(loop_.get());
+  WorkersOptions workers;
+  workers.clock = &clock_;
+  workers.spin = options.spin;
+  workers_ = *Workers::Create(loop_.get(), workers);
+  fences_.emplace(workers_->epoll_fd());
   Timers timers(loop_.get());
 
   core::ServiceOptions service;
@@ -91,6 +95,7 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   service.pager = pager_.get();
   service.timers = &timers;
   service.waker = workers_.get();
+  service.fences = &*fences_;
   service.limits = options.limits;
   service_ = *core::Service::Create(service);
   FailureLog failures(&log_, &clock_);
@@ -101,6 +106,8 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   environment.failures = &failures;
   environment.limits = options.limits;
   server_ = std::make_unique<SessionServer>(environment, options.server_limits);
+  fences_->set_runner(&service_->runner());
+  workers_->set_fences(&*fences_);
   workers_->Start(options.cores + 1, &service_->runner(),
                   [this](core::SessionId session, const absl::Status& reason) {
                     server_->CloseSession(session, reason);
@@ -283,20 +290,35 @@ void TestClient::MakeReady(uint32_t context) {
 }
 
 void TestClient::Submit(uint32_t context, uint32_t slot) {
-  const uint32_t tail = ring_->header.tail.load();
-  wire::Submission& entry = ring_->submissions[tail % wire::kRingEntries];
-  entry = {};
-  entry.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  wire::Submission entry{};
   entry.context = context;
   entry.slot = slot;
+  Submit(entry);
+}
+
+void TestClient::Submit(wire::Submission entry) {
+  const uint32_t tail = ring_->header.tail.load();
+  if (entry.operation == 0) {
+    entry.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
+  }
   entry.sequence = ++sequence_;
-  sequences_[slot] = sequence_;
+  sequences_[entry.slot] = sequence_;
+  ring_->submissions[tail % wire::kRingEntries] = entry;
   ring_->header.tail.store(tail + 1);
-  base::SignalEventFd(doorbell_.get());
+  if (ring_->header.polled.load() == 0) base::SignalEventFd(doorbell_.get());
+}
+
+bool TestClient::HasEnded(uint32_t slot) const {
+  return ring_->completions[slot].sequence.load() == sequences_[slot];
+}
+
+std::string TestClient::ReasonOf(uint32_t slot) const {
+  return {ring_->texts[slot].text, ring_->completions[slot].text_size};
 }
 
 base::Code TestClient::WaitFor(uint32_t slot) {
   const wire::Completion& completion = ring_->completions[slot];
+  ring_->header.asleep[slot / 32].fetch_or(uint32_t{1} << (slot % 32));
   for (;;) {
     const uint32_t seen = completion.sequence.load(std::memory_order_acquire);
     if (seen == sequences_[slot]) break;

@@ -24,6 +24,7 @@
 #include "daemon/core/service.h"
 #include "daemon/core/testing/fake_device.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/fences.h"
 #include "daemon/transport/session/server.h"
 #include "daemon/transport/session/workers.h"
 #include "driver/memory/heap.h"
@@ -47,6 +48,7 @@ struct TestDaemonOptions {
   core::SessionLimits limits;
   ServerLimits server_limits;
   uint32_t cores = 2;
+  base::Nanoseconds spin = 0;
 };
 
 // Its clock stands still, so that no timer fires by itself.
@@ -69,6 +71,7 @@ class TestDaemon {
   SessionServer& server() { return *server_; }
   core::Service& service() { return *service_; }
   Workers& workers() { return *workers_; }
+  Fences& fences() { return *fences_; }
   RecordingEventLog& log() { return log_; }
 
  private:
@@ -83,6 +86,7 @@ class TestDaemon {
   std::unique_ptr<core::testing::FakeDevice> device_;
   std::optional<driver::Heaps> heaps_;
   std::unique_ptr<Workers> workers_;
+  std::optional<Fences> fences_;
   std::unique_ptr<core::Service> service_;
   std::unique_ptr<SessionServer> server_;
   std::thread loop_thread_, loader_thread_, pager_thread_;
@@ -117,8 +121,15 @@ class TestClient {
   // context * 10 + 1 (output), ready to run.
   void MakeReady(uint32_t context);
   void Submit(uint32_t context, uint32_t slot);
+  // The same with what else `entry` says; its sequence is given here, and kRun
+  // where it names no operation.
+  void Submit(wire::Submission entry);
   // The code of the answer to the last submission of `slot`.
   base::Code WaitFor(uint32_t slot);
+  // Whether that answer is there.
+  [[nodiscard]] bool HasEnded(uint32_t slot) const;
+  // Of the answer that is there.
+  [[nodiscard]] std::string ReasonOf(uint32_t slot) const;
   base::Code RunOnce(uint32_t context);
 
   [[nodiscard]] int socket() const { return socket_.get(); }

@@ -1,0 +1,16 @@
+#include "daemon/core/latency_histogram.h"
+
+namespace rknnd::core {
+
+std::vector<uint32_t> LatencyHistogram::counts() const {
+  std::vector<uint32_t> counts;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const uint32_t count = counts_[i].load(std::memory_order_relaxed);
+    if (count == 0) continue;
+    counts.resize(i);
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+}  // namespace rknnd::core

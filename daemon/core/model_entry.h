@@ -1,0 +1,38 @@
+// What the registry knows of one model: for model_registry.cc, which changes
+// it, and model_registry_reports.cc, which tells of it.
+
+#ifndef DAEMON_CORE_MODEL_ENTRY_H_
+#define DAEMON_CORE_MODEL_ENTRY_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/loaded_model.h"
+#include "daemon/core/model_load.h"
+#include "daemon/core/model_registry.h"
+#include "daemon/core/types.h"
+
+namespace rknnd::core {
+
+// Thread: loop.
+struct ModelEntry {
+  std::pair<ModelId, uint64_t> key;
+  ModelState state = ModelState::kLoading;
+  std::shared_ptr<const LoadedModel> model;  // kResident, kGrace
+  uint32_t uses = 0;
+  bool used = false;  // some context had it
+  uint64_t loads = 0;
+  uint32_t reach = 0;
+  uint64_t timer = 0;  // kGrace
+  uint64_t grace = 0;  // kGrace: since when, in the order of such periods
+  // kLoading: what is tried when the attempt under way fails, and who waits.
+  std::deque<std::shared_ptr<ModelLoad>> attempts;
+  std::vector<ModelRegistry::UseCallback> waiters;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_MODEL_ENTRY_H_

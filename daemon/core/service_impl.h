@@ -1,0 +1,93 @@
+// What a Service is made of: for service.cc, which puts it together and lets
+// sessions in, and service_reports.cc, which tells of it.
+
+#ifndef DAEMON_CORE_SERVICE_IMPL_H_
+#define DAEMON_CORE_SERVICE_IMPL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "daemon/core/admission.h"
+#include "daemon/core/foreign_watch.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/recorder.h"
+#include "daemon/core/runner_impl.h"
+#include "daemon/core/service.h"
+#include "daemon/core/session_impl.h"
+#include "daemon/core/share.h"
+#include "daemon/core/traces.h"
+#include "daemon/core/types.h"
+#include "driver/fault.h"
+
+namespace rknnd::core {
+
+// Thread: loop.
+class Service::Impl {
+ public:
+  explicit Impl(const ServiceOptions& options);
+  ~Impl();
+
+  absl::StatusOr<std::shared_ptr<Session>> OpenSession(
+      SessionPeer peer, std::shared_ptr<CompletionSink> completions,
+      std::shared_ptr<LogSink> log);
+  void CloseSession(SessionId id);
+  void Drain(std::function<void()> done);
+  void Lease(SessionId id, uint32_t cores, const std::string& command,
+             std::function<void(absl::Status)> done);
+
+  // What waits for the end of a drain; apart, as jobs may outlive the service.
+  struct DrainState {
+    std::vector<std::function<void()>> waiting;
+  };
+
+  const base::Clock* const clock;
+  driver::FaultControl* const faults;
+  const bool incoherent;
+  const base::Nanoseconds started;
+  const SchedulingOptions scheduling;
+  absl::Status cache_status;
+  bool keeps_models = false;
+  std::shared_ptr<ServiceParts> parts;
+  std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
+  std::shared_ptr<DrainState> drain;
+  std::shared_ptr<Traces> traces;
+  std::shared_ptr<ForeignWatch> foreign;
+
+  [[nodiscard]] std::vector<UserReport> Users() const;
+  [[nodiscard]] std::vector<Stream> StreamsBut(SessionId session,
+                                               uint32_t context) const;
+
+  [[nodiscard]] Recorder& recorder() const {
+    return parts->runner->attribution().recorder();
+  }
+
+ private:
+  // What is lent has changed.
+  void ApplyLeases();
+  void SettleLeases();
+  // What all sessions of a user pay into.
+  std::shared_ptr<Account> UserAccount(uint32_t uid);
+  [[nodiscard]] std::vector<ServiceParts::SessionCounts> CountUser(
+      uint32_t uid) const;
+
+  // One for all sessions of a process. A number that is used again, by another
+  // user's, is another process.
+  std::shared_ptr<Share> ShareOf(const SessionPeer& peer);
+
+  SessionId next_session_ = 1;
+  std::map<std::pair<int32_t, uint32_t>, std::weak_ptr<Share>> shares_;
+  // Each lasts as long as something of its user's is charged.
+  std::map<uint32_t, std::weak_ptr<Account>> users_;
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_SERVICE_IMPL_H_
