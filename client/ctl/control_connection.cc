@@ -19,9 +19,9 @@ using base::Expected;
 
 constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
 
-// A report of a full board takes milliseconds; a daemon that is silent for so
-// long is not going to answer.
-constexpr int64_t kReplyTimeoutMs = 10'000;
+// The longest job ends long before; one that hangs, some day. Who does not want
+// to wait so long ends rknnctl.
+constexpr int64_t kLeaseTimeoutMs = 24 * 3'600'000LL;
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -147,8 +147,60 @@ Expected<void> ControlConnection::ClearFault(uint64_t id) {
   return {};
 }
 
+Expected<ControlConnection::TakenTrace> ControlConnection::TakeTrace(
+    uint64_t since_ns) {
+  Expected<std::vector<std::byte>> body =
+      wire::Encode(wire::TraceRequest{.since_ns = since_ns});
+  if (!body) return std::move(body).error();
+  Expected<wire::Frame> reply =
+      CallForFrame(wire::Verb::kTrace, *std::move(body));
+  if (!reply) return std::move(reply).error();
+  const Expected<wire::Trace> message = wire::Decode<wire::Trace>(reply->body);
+  if (!message) return message.error();
+  if (reply->fds.empty()) {
+    return Error{Code::kInternal, "the daemon's trace came without its text"};
+  }
+  return TakenTrace{*message, std::move(reply->fds[0])};
+}
+
+Expected<void> ControlConnection::Lease(uint32_t cores,
+                                        const std::string& command) {
+  wire::LeaseRequest request{};
+  request.cores = cores;
+  wire::SetText(request.command, command);
+  Expected<std::vector<std::byte>> body = wire::Encode(request);
+  if (!body) return std::move(body).error();
+  Expected<wire::Frame> reply =
+      CallForFrame(wire::Verb::kLease, *std::move(body), kLeaseTimeoutMs);
+  if (!reply) return std::move(reply).error();
+  return {};
+}
+
+bool ControlConnection::DropEvents() {
+  for (;;) {
+    const Expected<wire::FrameResult> received =
+        wire::ReceiveFrame(socket_.get(), base::Block::kNo);
+    if (!received) return false;
+    switch (received->kind) {
+      case wire::FrameResult::Kind::kFrame:
+        continue;
+      case wire::FrameResult::Kind::kWouldBlock:
+        return true;
+      case wire::FrameResult::Kind::kEndOfFile:
+        return false;
+    }
+  }
+}
+
 Expected<std::vector<std::byte>> ControlConnection::Call(
     wire::Verb verb, std::vector<std::byte> body) {
+  Expected<wire::Frame> reply = CallForFrame(verb, std::move(body));
+  if (!reply) return std::move(reply).error();
+  return std::move(reply->body);
+}
+
+Expected<wire::Frame> ControlConnection::CallForFrame(
+    wire::Verb verb, std::vector<std::byte> body, int64_t timeout_ms) {
   wire::Frame request;
   request.verb = verb;
   request.request = ++last_request_;
@@ -158,7 +210,7 @@ Expected<std::vector<std::byte>> ControlConnection::Call(
       !sent) {
     return std::move(sent).error();
   }
-  const int64_t deadline = NowMs() + kReplyTimeoutMs;
+  const int64_t deadline = NowMs() + timeout_ms;
   for (;;) {
     Expected<wire::Frame> reply = NextFrame(deadline);
     if (!reply) return std::move(reply).error();
@@ -168,7 +220,7 @@ Expected<std::vector<std::byte>> ControlConnection::Call(
       continue;
     }
     if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
-    return std::move(reply->body);
+    return std::move(*reply);
   }
 }
 

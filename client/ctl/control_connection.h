@@ -39,10 +39,26 @@ class ControlConnection {
 
   base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
 
+  // The jobs of late as a trace, in a memfd; without those that ended before
+  // `since_ns` (CLOCK_MONOTONIC).
+  struct TakenTrace {
+    wire::Trace message;
+    base::UniqueFd text;
+  };
+  base::Expected<TakenTrace> TakeTrace(uint64_t since_ns);
+
   // Faults on demand; need admin.sock.
   base::Expected<wire::FaultReport> SetFault(const wire::Fault& fault);
   base::Expected<wire::FaultList> ListFaults();
   base::Expected<void> ClearFault(uint64_t id);  // 0: all
+  // No job of the daemon's is begun on these cores as long as this connection
+  // lasts; waits, however long it takes, until those that run there have ended.
+  // Needs admin.sock.
+  base::Expected<void> Lease(uint32_t cores, const std::string& command);
+  // To be polled; what can be read is for DropEvents.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  // Reads what the daemon said unasked. False when it has gone.
+  bool DropEvents();
   // Replaces the way to wait.
   void set_wait(Wait wait) { wait_ = std::move(wait); }
 
@@ -59,10 +75,17 @@ class ControlConnection {
   // Encodes, asks and decodes.
   template <class Answer, class Message>
   base::Expected<Answer> CallWith(wire::Verb verb, const Message& message);
-  // Sends a request and waits for its reply.
+  // Sends a request and waits for its reply; the whole of it, or its body.
+  base::Expected<wire::Frame> CallForFrame(
+      wire::Verb verb, std::vector<std::byte> body,
+      int64_t timeout_ms = kReplyTimeoutMs);
   base::Expected<std::vector<std::byte>> Call(wire::Verb verb,
                                               std::vector<std::byte> body);
   base::Expected<wire::Frame> NextFrame(int64_t deadline_ms);
+
+  // A report of a full board takes milliseconds; a daemon that is silent for
+  // so long is not going to answer.
+  static constexpr int64_t kReplyTimeoutMs = 10'000;
 
   Wait wait_;
   base::UniqueFd socket_;

@@ -1,30 +1,32 @@
-// rknnctl: looks at a daemon and runs models through it. Parses the command
-// line, does one verb, prints its answer as text or as one JSON document.
-// Exit codes: 0 done, 1 failed, 2 bad usage.
+// rknnctl: looks at a daemon and runs models through it. Does the one verb that
+// the command line names, prints its answer as text or as one JSON document.
+// Exit codes: 0 done, 1 failed, 2 bad usage; of lease, its command's.
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "client/ctl/admit.h"
 #include "client/ctl/bench.h"
+#include "client/ctl/command_line.h"
 #include "client/ctl/control_connection.h"
 #include "client/ctl/fault.h"
-#include "client/ctl/finite_range.h"
 #include "client/ctl/infer.h"
+#include "client/ctl/lease.h"
 #include "client/ctl/model_memory.h"
-#include "client/ctl/model_verbs.h"
 #include "client/ctl/report.h"
 #include "client/ctl/sram.h"
 #include "client/ctl/terminal.h"
+#include "client/ctl/trace.h"
 #include "client/ctl/watch.h"
-#include "rknnd.h"
 
 namespace rknnd::client {
 namespace {
@@ -38,26 +40,12 @@ constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
 
 constexpr std::string_view kVerbs[] = {
-    "status", "sessions", "models", "contexts", "buffers", "mem", "top",
-    "infer",  "bench",    "fault",  "perf",     "dump",    "info"};
+    "status", "sessions", "models", "contexts", "buffers", "mem",
+    "top",    "trace",    "admit",  "lease",    "infer",   "bench",
+    "fault",  "perf",     "dump",   "info"};
 // Verbs that rknnctl is going to have; asking for one is no misspelling.
 constexpr std::string_view kLaterVerbs[] = {
-    "accuracy", "convert", "devices", "doctor", "reset",
-    "drain",    "lease",   "admit",   "logs",   "trace"};
-
-struct Options {
-  std::string target;
-  bool json = false;
-  std::string memory_model;
-  bool memory_sram = false;
-  InferOptions infer;
-  BenchOptions bench;
-  WatchOptions watch;
-  FaultOptions fault;
-  ModelVerbs models;
-  bool once = false;
-  std::string core_mask = "auto";
-};
+    "accuracy", "convert", "devices", "doctor", "reset", "drain", "logs"};
 
 // Text that came from elsewhere may be no UTF-8; JSON has to be.
 std::string Dump(const Json& json) {
@@ -68,19 +56,6 @@ int Fail(bool json, int exit_code, const std::string& message) {
   std::fprintf(stderr, "rknnctl: %s\n", message.c_str());
   if (json) std::fputs(Dump({{"error", message}}).c_str(), stdout);
   return exit_code;
-}
-
-// The first word that is neither an option nor the value of --target.
-std::string_view FindVerb(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--target") {
-      ++i;
-    } else if (!word.starts_with('-')) {
-      return word;
-    }
-  }
-  return "";
 }
 
 bool Contains(const auto& list, std::string_view word) {
@@ -150,164 +125,11 @@ Expected<Output> Faults(const std::string& target,
   return Error{Code::kInternal, "no such action"};
 }
 
-void Declare(CLI::App& app, Options& options) {
-  app.fallthrough();  // --json and --target may follow the verb too
-  app.require_subcommand(1);
-  app.set_version_flag("--version",
-                       std::string("rknnctl ") + rknnd_version_string());
-  app.add_option("--target", options.target,
-                 "where the daemon is: unix:PATH, or local: (infer, bench) for "
-                 "none at all")
-      ->envname("RKNND_TARGET")
-      ->default_str("unix:/run/rknnd/session.sock");
-  app.add_flag("--json", options.json,
-               "print exactly one JSON document on stdout");
-
-  app.add_subcommand("status", "the device, what uses it, memory in all");
-  app.add_subcommand("sessions", "connected processes");
-  app.add_subcommand("models", "loaded models");
-  app.add_subcommand("contexts", "contexts of all processes");
-  app.add_subcommand("buffers", "memory that processes allocated or imported");
-  CLI::App* mem = app.add_subcommand(
-      "mem", "memory by kind, model and process, and without sharing");
-  CLI::App* top = app.add_subcommand(
-      "top", "live view: load of each core, jobs, latency, memory, sessions");
-  top->add_option("--interval", options.watch.interval_s,
-                  "seconds between two looks")
-      ->check(FiniteRange(0.05, 3600))
-      ->capture_default_str();
-  top->add_flag("--once", options.once,
-                "one frame, and end; also where stdout is no terminal");
-  top->footer("q or Ctrl-C ends it.");
-  CLI::Option* memory_of =
-      mem->add_option("MODEL", options.memory_model,
-                      "what this model takes: weights, internal, other, total");
-  mem->add_flag("--sram", options.memory_sram,
-                "the NPU's SRAM page by page, and who holds it")
-      ->excludes(memory_of);
-
-  CLI::App* infer =
-      app.add_subcommand("infer", "run a model on files and show its outputs");
-  infer->add_option("MODEL", options.infer.model, "the model's file")
-      ->required();
-  infer
-      ->add_option("--input", options.infer.inputs,
-                   "one file for each input, in order; none: noise, the same "
-                   "each time")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  infer
-      ->add_option("--output-dir", options.infer.output_dir,
-                   "write output_<n>.npy there")
-      ->type_name("DIR");
-  infer
-      ->add_option("--repeat", options.infer.repeat,
-                   "runs; run_us is the "
-                   "median")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  infer->footer(
-      "Inputs, told by their names:\n"
-      "  .jpg .png  stretched to the input's size; the model gets pixel "
-      "values\n"
-      "             0..255 (RGB, or grey for one channel), nothing is "
-      "normalised\n"
-      "             but what the model's own options say\n"
-      "  .npy       NCHW or NHWC, whichever the shape fits (NCHW if both)\n"
-      "  .bin       elements in row-major order: FP32, FP16 or UINT8 by the "
-      "size\n"
-      "             (or the input's own integer type); 4-D inputs in NCHW "
-      "order,\n"
-      "             but UINT8 in NHWC order");
-
-  CLI::App* bench =
-      app.add_subcommand("bench", "measure throughput and latency of a model");
-  bench->add_option("MODEL", options.bench.model, "the model's file")
-      ->required();
-  bench->add_option("--contexts", options.bench.contexts, "contexts to run")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  bench
-      ->add_option("--threads", options.bench.threads,
-                   "threads that share them; one for each context if not given")
-      ->check(CLI::Range(1, 1024));
-  bench->add_option("--seconds", options.bench.seconds, "how long")
-      ->check(FiniteRange(0.01, 86400))
-      ->capture_default_str();
-  bench
-      ->add_option("--core-mask", options.core_mask,
-                   "auto, 0, 1, 2, 0_1, 0_1_2 or all")
-      ->capture_default_str();
-}
-
-void DeclareFault(CLI::App& app, FaultOptions& options) {
-  CLI::App* fault = app.add_subcommand(
-      "fault", "make things go wrong, in a daemon started with --faults");
-  fault->require_subcommand(1);
-  fault->add_subcommand("list", "what is set, and how often it hit")
-      ->callback([&options] { options.action = FaultAction::kList; });
-  CLI::App* clear = fault->add_subcommand("clear", "end one fault, or all");
-  clear->add_option("ID", options.id, "a fault's number, or all")
-      ->capture_default_str();
-  clear->callback([&options] { options.action = FaultAction::kClear; });
-
-  CLI::App* set = fault->add_subcommand("set", "from the next job on");
-  set->callback([&options] { options.action = FaultAction::kSet; });
-  set->add_option("KIND", options.kind,
-                  "slow, hang, wrong-status, out-of-memory, dead-core, crash, "
-                  "incoherent or throttle")
-      ->required();
-  set->add_option("--core", options.core, "only jobs on this core");
-  set->add_option("--model", options.model,
-                  "only jobs of this model: its name, or 8 or more digits of "
-                  "its SHA-256");
-  set->add_option("--after", options.after, "so many go well first");
-  set->add_option("--every", options.every, "then each N-th is hit")
-      ->capture_default_str();
-  set->add_option("--times", options.times, "so often in all; 0: no end")
-      ->capture_default_str();
-  set->add_option("--ms", options.ms,
-                  "slow: so much later; hang: until it goes on; crash: until "
-                  "the device is back; 0: until cleared");
-  set->add_option("--factor", options.factor,
-                  "slow, throttle: so many times as long");
-  set->add_option("--bytes", options.bytes,
-                  "out-of-memory: only what is larger");
-  set->add_option("--status", options.status,
-                  "wrong-status: what the core reports; 0: done, without "
-                  "having run");
-}
-
-// What the options say beyond what each alone may be; "" if all is well.
-std::string UsageFault(Options& options) {
-  if (!ParseFaultId(options.fault.id)) {
-    return "fault clear: '" + options.fault.id +
-           "' is no fault's number, and not 'all'";
-  }
-  if (options.fault.model.size() >= sizeof wire::Fault::model) {
-    return "--model has " + std::to_string(options.fault.model.size()) +
-           " characters: no model's name has";
-  }
-  const auto mask = ParseCoreMask(options.core_mask);
-  if (!mask) {
-    return "--core-mask '" + options.core_mask +
-           "' is none of auto, 0, 1, 2, 0_1, 0_1_2, all";
-  }
-  options.bench.core_mask = *mask;
-  if (options.bench.threads > options.bench.contexts) {
-    return "--threads " + std::to_string(options.bench.threads) +
-           " is more than --contexts " +
-           std::to_string(options.bench.contexts) +
-           ": one context is used by one thread at a time";
-  }
-  options.models.perf.core_mask = *mask;
-  return "";
-}
-
 Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "infer") return Infer(options.infer);
   if (verb == "bench") return Bench(options.bench);
   if (verb == "top") return LookOnce(options.watch);
+  if (verb == "trace") return Trace(options.trace);
   if (verb == "fault") return Faults(options.target, options.fault);
   if (verb == "perf") return Perf(options.models.perf);
   if (verb == "dump") return DumpLayers(options.models.dump);
@@ -317,7 +139,40 @@ Expected<Output> Do(const Options& options, std::string_view verb) {
   return Report(options, verb);
 }
 
+// The verbs whose exit code is an answer, too.
+std::optional<int> DoWithExitCode(const Options& options, std::string_view verb,
+                                  Expected<Output>* output) {
+  if (verb == "admit") {
+    Expected<AdmitAnswer> answer = Admit(options.admit);
+    if (!answer) {
+      *output = std::move(answer).error();
+      return kFailed;
+    }
+    *output = std::move(answer->output);
+    return answer->fits ? kOk : kFailed;
+  }
+  if (verb == "lease") {
+    Expected<LeaseEnd> end = RunLeased(options.lease);
+    if (!end) {
+      *output = std::move(end).error();
+      return kFailed;
+    }
+    *output = std::move(end->output);
+    return end->exit_code;
+  }
+  return std::nullopt;
+}
+
 int Main(int argc, char** argv) {
+  // What stands behind "--" is another program's.
+  std::vector<std::string> command;
+  char** const dashes =
+      std::find_if(argv + 1, argv + argc,
+                   [](std::string_view word) { return word == "--"; });
+  if (dashes != argv + argc && FindVerb(argc, argv) == "lease") {
+    command.assign(dashes + 1, argv + argc);
+    argc = static_cast<int>(dashes - argv);
+  }
   const bool json =
       std::any_of(argv + 1, argv + argc,
                   [](std::string_view word) { return word == "--json"; });
@@ -335,8 +190,6 @@ int Main(int argc, char** argv) {
   CLI::App app("Looks at an rknnd daemon, and runs models through it.",
                "rknnctl");
   Declare(app, options);
-  DeclareFault(app, options.fault);
-  DeclareModelVerbs(app, options.models, options.core_mask);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
@@ -346,7 +199,9 @@ int Main(int argc, char** argv) {
                 std::string(fault.what()) + ": see rknnctl " +
                     (verb.empty() ? "" : verb + " ") + "--help");
   }
-  if (const std::string fault = UsageFault(options); !fault.empty()) {
+  options.lease.command = std::move(command);
+  options.lease.json = json;
+  if (const std::string fault = UsageFault(options, verb); !fault.empty()) {
     return Fail(json, kBadUsage, fault);
   }
   // The library reads these at its first call; no other thread is there yet.
@@ -364,19 +219,22 @@ int Main(int argc, char** argv) {
     return Fail(json, kFailed, "cannot set RKNND_TARGET");
   }
 
-  options.watch.target = options.target;
+  options.watch.target = options.trace.target = options.lease.target =
+      options.target;
   if (verb == "top" && !json && !options.once && Terminal::IsOne()) {
     const Expected<void> watched = Watch(options.watch);
     return watched ? kOk : Fail(json, kFailed, watched.error().message);
   }
-  const Expected<Output> output = Do(options, verb);
+  Expected<Output> output = Output{};
+  const std::optional<int> exit_code = DoWithExitCode(options, verb, &output);
+  if (!exit_code) output = Do(options, verb);
   if (!output) return Fail(json, kFailed, output.error().message);
   const std::string text = json ? Dump(output->json) : output->text;
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     std::fputs("rknnctl: cannot write to stdout\n", stderr);
     return kFailed;
   }
-  return kOk;
+  return exit_code.value_or(kOk);
 }
 
 }  // namespace

@@ -280,6 +280,16 @@ Expected<void> Network::Dump(const std::string& directory) {
   return {};
 }
 
+Expected<rknnd_admission> Network::Admit(const rknnd_stream& stream) {
+  rknnd_admission admission{};
+  if (const int code =
+          rknnd_admit(context_, &stream, &admission, sizeof admission);
+      code != RKNN_SUCC) {
+    return Failure("cannot plan the stream", code);
+  }
+  return admission;
+}
+
 Expected<rknn_mem_size> Network::MemorySize() {
   rknn_mem_size size{};
   if (const int code =

@@ -63,6 +63,8 @@ class Network {
   base::Expected<std::span<const rknnd_layer>> Layers();
   // One more run, with each layer's output in `directory`.
   base::Expected<void> Dump(const std::string& directory);
+  // Whether streams of its frames fit beside what others have reserved.
+  base::Expected<rknnd_admission> Admit(const rknnd_stream& stream);
   base::Expected<rknn_mem_size> MemorySize();
   base::Expected<std::string> CustomString();
 

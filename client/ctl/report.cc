@@ -1,10 +1,12 @@
 #include "client/ctl/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "base/posix/latency_buckets.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 
@@ -13,19 +15,9 @@ namespace {
 
 using Align = Table::Align;
 
-std::string Hex(const uint8_t (&digest)[32]) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", byte);
-    text += digits;
-  }
-  return text;
-}
-
 // Enough of a hash to tell a person's models apart.
 std::string ShortHex(const uint8_t (&digest)[32]) {
-  return Hex(digest).substr(0, 12);
+  return HexOf(digest).substr(0, 12);
 }
 
 const char* PriorityName(uint32_t priority) {
@@ -36,6 +28,17 @@ const char* PriorityName(uint32_t priority) {
       return "medium";
     case 2:
       return "low";
+    default:
+      return "unknown";
+  }
+}
+
+const char* PolicyName(uint32_t policy) {
+  switch (policy) {
+    case rknnd_v1_QueuePolicy_QUEUE_FIFO:
+      return "fifo";
+    case rknnd_v1_QueuePolicy_QUEUE_NEWEST:
+      return "newest";
     default:
       return "unknown";
   }
@@ -68,6 +71,24 @@ std::string OrNone(const Json& list, const char* what, const Table& table) {
   return list.empty() ? std::string("no ") + what + "\n" : table.ToString();
 }
 
+// Of all the session's jobs.
+double LatencyOf(const wire::SessionReport& session, double share) {
+  const std::vector<uint64_t> counts(session.latency,
+                                     session.latency + session.latency_count);
+  return base::LatencyPercentile(counts, share);
+}
+
+Json LatencyJson(const wire::SessionReport& session) {
+  return {{"p50", std::round(LatencyOf(session, 0.5))},
+          {"p99", std::round(LatencyOf(session, 0.99))}};
+}
+
+std::string LatencyText(const wire::SessionReport& session, double share) {
+  return session.latency_count == 0
+             ? "-"
+             : FormatMicroseconds(LatencyOf(session, share));
+}
+
 Output SessionList(const wire::Report& report, uint64_t own_session) {
   Output output{Json::array(), ""};
   Table table({{"SESSION", Align::kRight},
@@ -78,6 +99,9 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
                {"BUFFERS", Align::kRight},
                {"JOBS", Align::kRight},
                {"NPU TIME", Align::kRight},
+               {"P50", Align::kRight},
+               {"P99", Align::kRight},
+               {"DROPS", Align::kRight},
                {"MEMORY", Align::kRight}});
   for (const wire::SessionReport& s : report.sessions) {
     if (s.id == own_session) continue;
@@ -89,14 +113,22 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
                            {"buffers", s.buffers},
                            {"jobs", s.jobs},
                            {"npu_us", s.npu_us},
-                           {"memory", s.memory}});
+                           {"memory", s.memory},
+                           {"queue_us", s.queue_us},
+                           {"run_us", s.run_us},
+                           {"drops", s.drops},
+                           {"shared", s.shared},
+                           {"priority", PriorityName(s.priority)},
+                           {"weight", s.weight},
+                           {"latency_us", LatencyJson(s)}});
     table.Add({std::to_string(s.id),
                // 0: a process of another container
                s.pid == 0 ? "-" : std::to_string(s.pid), std::to_string(s.uid),
                Printable(s.comm), std::to_string(s.contexts),
                std::to_string(s.buffers), std::to_string(s.jobs),
                FormatMicroseconds(static_cast<double>(s.npu_us)),
-               FormatBytes(s.memory)});
+               LatencyText(s, 0.5), LatencyText(s, 0.99),
+               std::to_string(s.drops), FormatBytes(s.memory)});
   }
   output.text = OrNone(output.json, "sessions", table);
   return output;
@@ -105,12 +137,16 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
 // `costs`: with what each would take if every context had its own.
 Output ModelList(const wire::Report& report, bool costs) {
   Output output{Json::array(), ""};
-  std::vector<Table::Column> columns = {{"MODEL"},
-                                        {"SHA-256"},
-                                        {"CONTEXTS", Align::kRight},
-                                        {"WEIGHTS", Align::kRight},
-                                        {"OF ITS OWN", Align::kRight},
-                                        {"INTERNAL", Align::kRight}};
+  std::vector<Table::Column> columns = {
+      {"MODEL"}, {"SHA-256"}, {"CONTEXTS", Align::kRight}};
+  if (!costs) {
+    for (const char* title : {"JOBS", "NPU TIME", "RUN", "DROPS"}) {
+      columns.push_back({title, Align::kRight});
+    }
+  }
+  for (const char* title : {"WEIGHTS", "OF ITS OWN", "INTERNAL"}) {
+    columns.push_back({title, Align::kRight});
+  }
   columns.push_back({costs ? "WITHOUT SHARING" : "LOADS", Align::kRight});
   const bool preloaded =
       std::any_of(report.models.begin(), report.models.end(),
@@ -118,23 +154,34 @@ Output ModelList(const wire::Report& report, bool costs) {
   if (preloaded) columns.push_back({""});
   Table table(std::move(columns));
   for (const wire::ModelReport& m : report.models) {
-    output.json.push_back({{"sha256", Hex(m.sha256)},
+    output.json.push_back({{"sha256", HexOf(m.sha256)},
                            {"name", m.name},
                            {"contexts", m.contexts},
                            {"weight", m.weight},
                            {"weight_held", m.weight_held},
                            {"internal", m.internal},
                            {"loads", m.loads},
-                           {"preloaded", m.preloaded}});
-    std::vector<std::string> row = {
-        Printable(m.name),
-        ShortHex(m.sha256),
-        std::to_string(m.contexts),
-        FormatBytes(m.weight),
-        FormatBytes(m.weight_held),
-        FormatBytes(m.internal),
-        costs ? FormatBytes(m.contexts * (m.weight + m.internal))
-              : std::to_string(m.loads)};
+                           {"preloaded", m.preloaded},
+                           {"jobs", m.jobs},
+                           {"npu_us", m.npu_us},
+                           {"queue_us", m.queue_us},
+                           {"drops", m.drops},
+                           {"run_us", m.run_ns / 1000}});
+    std::vector<std::string> row = {Printable(m.name), ShortHex(m.sha256),
+                                    std::to_string(m.contexts)};
+    if (!costs) {
+      row.push_back(std::to_string(m.jobs));
+      row.push_back(FormatMicroseconds(static_cast<double>(m.npu_us)));
+      row.push_back(m.run_ns == 0 ? "-"
+                                  : FormatMicroseconds(
+                                        static_cast<double>(m.run_ns) / 1e3));
+      row.push_back(std::to_string(m.drops));
+    }
+    row.push_back(FormatBytes(m.weight));
+    row.push_back(FormatBytes(m.weight_held));
+    row.push_back(FormatBytes(m.internal));
+    row.push_back(costs ? FormatBytes(m.contexts * (m.weight + m.internal))
+                        : std::to_string(m.loads));
     if (preloaded) row.emplace_back(m.preloaded ? "preloaded" : "");
     table.Add(std::move(row));
   }
@@ -175,6 +222,25 @@ Output UserList(const wire::Report& report, uint64_t own_session) {
 
 }  // namespace
 
+std::string HexOf(const uint8_t (&digest)[32]) {
+  std::string text;
+  for (const uint8_t byte : digest) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
+Json ForeignUsersJson(const wire::Report& status) {
+  Json users = Json::array();
+  for (const wire::ForeignUser& user : status.foreign_users) {
+    users.push_back(
+        {{"pid", user.pid}, {"comm", user.comm}, {"device", user.device}});
+  }
+  return users;
+}
+
 uint64_t Total(const wire::MemoryKinds& kinds) {
   return kinds.weight + kinds.internal + kinds.io + kinds.other;
 }
@@ -196,82 +262,6 @@ uint64_t TotalCopied(const wire::CopiedBytes& copied) {
       AddUp(copied.from_device_outputs_get, copied.from_device_conversion));
 }
 
-Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
-                    uint64_t own_session) {
-  const auto others = static_cast<uint64_t>(
-      std::count_if(sessions.sessions.begin(), sessions.sessions.end(),
-                    [own_session](const wire::SessionReport& s) {
-                      return s.id != own_session;
-                    }));
-  Json memory = KindsJson(status.memory);
-  memory["total"] = Total(status.memory);
-  Output output;
-  output.json = {
-      {"device",
-       {{"kind", status.device},
-        {"soc", status.soc},
-        {"cores", status.cores},
-        {"driver", status.driver}}},
-      {"uptime_s", status.uptime_s},
-      {"sessions", others},
-      {"models", status.model_count},
-      {"contexts", status.context_count},
-      {"buffers", status.buffer_count},
-      {"jobs",
-       {{"queued", status.jobs_queued},
-        {"running", status.jobs_running},
-        {"done", status.jobs_done},
-        {"failed", status.jobs_failed}}},
-      {"memory", std::move(memory)},
-      {"sram", {{"total", status.sram_total}, {"free", status.sram_free}}}};
-
-  const auto line = [&output](const char* title, const std::string& text) {
-    std::string label = title;
-    label.resize(9, ' ');
-    output.text += label + text + "\n";
-  };
-  line("device",
-       Printable(status.device) + ", " + Printable(status.soc) + ", " +
-           FormatCount(status.cores, "core") +
-           (status.driver.empty() ? ""
-                                  : ", driver " + Printable(status.driver)));
-  line("up",
-       status.uptime_s < 60
-           ? std::to_string(status.uptime_s) + " s"
-           : FormatMicroseconds(static_cast<double>(status.uptime_s) * 1e6));
-  line("in use", FormatCount(others, "session") + ", " +
-                     FormatCount(status.model_count, "model") + ", " +
-                     FormatCount(status.context_count, "context") + ", " +
-                     FormatCount(status.buffer_count, "buffer"));
-  line("jobs", std::to_string(status.jobs_running) + " running, " +
-                   std::to_string(status.jobs_queued) + " queued, " +
-                   std::to_string(status.jobs_done) + " done, " +
-                   std::to_string(status.jobs_failed) + " failed");
-  line("memory", FormatBytes(Total(status.memory)) + " (weights " +
-                     FormatBytes(status.memory.weight) + ", internal " +
-                     FormatBytes(status.memory.internal) + ", I/O " +
-                     FormatBytes(status.memory.io) + ", other " +
-                     FormatBytes(status.memory.other) + ")");
-  if (status.sram_total > 0) {
-    line("SRAM", FormatBytes(status.sram_free) + " of " +
-                     FormatBytes(status.sram_total) + " free");
-  }
-  output.json["cache_syncs"] = {{"done", status.syncs_done},
-                                {"skipped", status.syncs_skipped}};
-  // Where there is memory with caches at all.
-  if (status.syncs_done > 0 || status.syncs_skipped > 0) {
-    line("syncs", std::to_string(status.syncs_done) + " of CPU caches, " +
-                      std::to_string(status.syncs_skipped) + " spared");
-  }
-  // Nobody is to wonder about a daemon that was told to fail.
-  if (status.faults > 0) {
-    output.json["faults"] = status.faults;
-    line("FAULTS", FormatCount(status.faults, "fault") +
-                       " on demand in force: rknnctl fault list");
-  }
-  return output;
-}
-
 Output SessionsOutput(const wire::Report& report, uint64_t own_session) {
   return SessionList(report, own_session);
 }
@@ -288,19 +278,36 @@ Output ContextsOutput(const wire::Report& report) {
                {"CORES"},
                {"PRIORITY"},
                {"JOBS", Align::kRight},
+               {"NPU TIME", Align::kRight},
+               {"QUEUED", Align::kRight},
+               {"QUEUE"},
+               {"RATE", Align::kRight},
+               {"DROPS", Align::kRight},
                {"COPIED", Align::kRight}});
   for (const wire::ContextReport& c : report.contexts) {
     output.json.push_back({{"id", c.id},
                            {"session", c.session},
-                           {"model", Hex(c.model)},
+                           {"model", HexOf(c.model)},
                            {"core_mask", c.core_mask},
                            {"priority", PriorityName(c.priority)},
                            {"jobs", c.jobs},
-                           {"copied_bytes", CopiedJson(c.copied)}});
+                           {"copied_bytes", CopiedJson(c.copied)},
+                           {"npu_us", c.npu_us},
+                           {"queue_us", c.queue_us},
+                           {"drops", c.drops},
+                           {"queued", c.queued},
+                           {"policy", PolicyName(c.policy)},
+                           {"rate", static_cast<double>(c.rate_mhz) / 1e3}});
     table.Add({std::to_string(c.id), std::to_string(c.session),
                ShortHex(c.model), CoresName(c.core_mask),
                PriorityName(c.priority), std::to_string(c.jobs),
-               FormatBytes(TotalCopied(c.copied))});
+               FormatMicroseconds(static_cast<double>(c.npu_us)),
+               std::to_string(c.queued), PolicyName(c.policy),
+               // Of the stream it was admitted for.
+               c.rate_mhz == 0
+                   ? "-"
+                   : FormatValue(static_cast<double>(c.rate_mhz) / 1e3) + "/s",
+               std::to_string(c.drops), FormatBytes(TotalCopied(c.copied))});
   }
   output.text = OrNone(output.json, "contexts", table);
   return output;

@@ -26,6 +26,8 @@ struct Output {
 // Parts of several verbs' answers.
 uint64_t Total(const wire::MemoryKinds& kinds);
 Json KindsJson(const wire::MemoryKinds& kinds);
+std::string HexOf(const uint8_t (&digest)[32]);
+Json ForeignUsersJson(const wire::Report& status);
 // Half of what was copied is a client's word, which may be any number: sums end
 // at the largest.
 uint64_t AddUp(uint64_t a, uint64_t b);

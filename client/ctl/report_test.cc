@@ -73,12 +73,14 @@ TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
   EXPECT_THAT(
       Keys(output.json),
       ElementsAre("device", "uptime_s", "sessions", "models", "contexts",
-                  "buffers", "jobs", "memory", "sram", "cache_syncs"));
+                  "buffers", "jobs", "memory", "sram", "core_use",
+                  "foreign_users", "admitted", "cache_syncs"));
   EXPECT_THAT(Keys(output.json["cache_syncs"]), ElementsAre("done", "skipped"));
   EXPECT_THAT(Keys(output.json["device"]),
               ElementsAre("kind", "soc", "cores", "driver"));
   EXPECT_THAT(Keys(output.json["jobs"]),
-              ElementsAre("queued", "running", "done", "failed"));
+              ElementsAre("queued", "running", "done", "failed", "dropped",
+                          "hung", "shared"));
   EXPECT_THAT(Keys(output.json["memory"]),
               ElementsAre("weight", "internal", "io", "other", "total"));
   EXPECT_THAT(Keys(output.json["sram"]), ElementsAre("total", "free"));
@@ -95,11 +97,53 @@ TEST(ReportTest, OwnConnectionIsNoSession) {
   const Output output = SessionsOutput(report, 7);
 
   ASSERT_EQ(output.json.size(), 1U);
-  EXPECT_THAT(Keys(output.json[0]),
-              ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
-                          "jobs", "npu_us", "memory"));
+  EXPECT_THAT(
+      Keys(output.json[0]),
+      ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers", "jobs",
+                  "npu_us", "memory", "queue_us", "run_us", "drops", "shared",
+                  "priority", "weight", "latency_us"));
   EXPECT_EQ(output.json[0]["comm"], "camera");
   EXPECT_THAT(output.text, Not(HasSubstr("rknnctl")));
+}
+
+TEST(ReportTest, StatusSaysWhatCoresDidAndWhoElseUsesThem) {
+  wire::Report status;
+  wire::CoreReport core{};
+  core.busy_ns = 5'000'000'000;
+  core.jobs = 7;
+  wire::SetText(core.lent_to, "llm chat");
+  status.core_reports = {core};
+  wire::ForeignUser user{};
+  user.pid = 812;
+  wire::SetText(user.comm, "llm");
+  wire::SetText(user.device, "/dev/rknpu");
+  status.foreign_users = {user};
+  status.jobs_dropped = 3;
+  status.admitted_ppm = 425'000;
+
+  const Output output = StatusOutput(status, {}, 0);
+
+  EXPECT_EQ(output.json["core_use"][0]["busy_us"], 5'000'000);
+  EXPECT_EQ(output.json["admitted"], 0.425);
+  EXPECT_THAT(output.text,
+              HasSubstr("core 0   lent to 'llm chat'; 5.0 s busy with 7 jobs"));
+  EXPECT_THAT(output.text,
+              HasSubstr("used beside rknnd by llm (pid 812) on /dev/rknpu"));
+  EXPECT_THAT(output.text, HasSubstr("0 failed, 3 dropped\n"));
+  EXPECT_THAT(output.text, HasSubstr("admitted 42.5 % of all cores"));
+}
+
+TEST(ReportTest, SessionsSayHowLongTheirJobsTook) {
+  wire::Report report;
+  report.sessions = {Session(1, "camera")};
+  EXPECT_THAT(SessionsOutput(report, 9).text, HasSubstr("  -    -  "));
+  report.sessions[0].latency_count = 54;
+  report.sessions[0].latency[53] = 10;
+
+  const Output output = SessionsOutput(report, 9);
+
+  EXPECT_NEAR(output.json[0]["latency_us"]["p50"], 11'000, 1'000);
+  EXPECT_THAT(output.text, HasSubstr("11.3 ms"));
 }
 
 TEST(ReportTest, EmptyListsAreSaidInWordsAndAreStillArrays) {
@@ -117,7 +161,8 @@ TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
 
   EXPECT_THAT(Keys(output.json[0]),
               ElementsAre("sha256", "name", "contexts", "weight", "weight_held",
-                          "internal", "loads", "preloaded"));
+                          "internal", "loads", "preloaded", "jobs", "npu_us",
+                          "queue_us", "drops", "run_us"));
   std::string hex;
   for (int i = 0; i < 32; ++i) hex += "ab";
   EXPECT_EQ(output.json[0]["sha256"], hex);
@@ -161,7 +206,8 @@ TEST(ReportTest, ContextsAndBuffersHaveTheNamesThatScriptsRelyOn) {
 
   EXPECT_THAT(Keys(contexts.json[0]),
               ElementsAre("id", "session", "model", "core_mask", "priority",
-                          "jobs", "copied_bytes"));
+                          "jobs", "copied_bytes", "npu_us", "queue_us", "drops",
+                          "queued", "policy", "rate"));
   const Json& copied = contexts.json[0]["copied_bytes"];
   EXPECT_EQ(copied["to_device"].dump(),
             R"({"inputs_set":1024,"conversion":512})");

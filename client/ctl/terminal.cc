@@ -127,6 +127,7 @@ bool Terminal::Show(const std::string& text) {
 
 Terminal::Event Terminal::Wait(int milliseconds) {
   if (std::exchange(resized_, false)) return Event::kResized;
+  if (key_) return Event::kNone;
   return Poll(-1, milliseconds);
 }
 
@@ -172,6 +173,7 @@ Terminal::Event Terminal::ReadKeys() {
   }
   for (ssize_t i = 0; i < got; ++i) {
     if (kQuitKeys.find(keys[i]) != std::string_view::npos) return Event::kQuit;
+    key_ = keys[i];
   }
   return Event::kNone;
 }

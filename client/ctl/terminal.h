@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
@@ -45,6 +46,9 @@ class Terminal {
   enum class Event { kNone, kQuit, kResized, kReadable };
   // Waits for a key, a signal or the end of the time.
   Event Wait(int milliseconds);
+  // A key that came meanwhile and does not quit; each is told once, the last
+  // counts.
+  std::optional<char> TakeKey() { return std::exchange(key_, std::nullopt); }
   // ... or for `fd` to be readable. What else happens meanwhile, but for the
   // wish to quit, is kept for Wait.
   Event WaitFor(int fd, int milliseconds);
@@ -58,6 +62,7 @@ class Terminal {
 
   base::UniqueFd signals_;
   bool resized_ = false;
+  std::optional<char> key_;
   sigset_t blocked_before_{};
   std::optional<termios> before_;  // where stdin is a terminal
 };

@@ -32,17 +32,32 @@ void Screen::Labelled(const std::string& label, const std::string& text) {
   Put({{Padded(label), kDim}, {text, kNoColor}});
 }
 
+size_t Screen::CellsBeside(size_t tail_width) const {
+  const size_t taken = kLabel + tail_width + 2;
+  const size_t left = view_.width > taken ? view_.width - taken : 0;
+  return left < kLeastBar ? 0 : std::min(left, kMostBar);
+}
+
 void Screen::Gauge(const std::string& label, double share,
                    const std::string& tail, size_t tail_width,
                    const char* color) {
-  const size_t taken = kLabel + tail_width + 2;
-  const size_t left = view_.width > taken ? view_.width - taken : 0;
-  if (left < kLeastBar) {
+  const size_t cells = CellsBeside(tail_width);
+  if (cells == 0) {
     Put({{Padded(label), kDim}, {tail, color}});
     return;
   }
   Put({{Padded(label), kDim},
-       {Bar(share, std::min(left, kMostBar), view_.unicode), color},
+       {Bar(share, cells, view_.unicode), color},
+       {"  " + tail, kNoColor}});
+}
+
+void Screen::History(const std::string& label,
+                     const std::vector<double>& shares, const std::string& tail,
+                     size_t tail_width, const char* color) {
+  const size_t cells = CellsBeside(tail_width);
+  if (cells == 0) return;
+  Put({{Padded(label), kDim},
+       {Curve(shares, cells, view_.unicode), color},
        {"  " + tail, kNoColor}});
 }
 
@@ -87,6 +102,23 @@ std::string Bar(double share, size_t width, bool unicode) {
   }
   for (; used < width; ++used) bar += "·";
   return bar;
+}
+
+std::string Curve(const std::vector<double>& shares, size_t width,
+                  bool unicode) {
+  constexpr std::string_view kHeights[] = {" ", "▁", "▂", "▃", "▄",
+                                           "▅", "▆", "▇", "█"};
+  constexpr std::string_view kPlainHeights[] = {" ", "_", "_", ".", ".",
+                                                "-", "-", "=", "#"};
+  const size_t shown = std::min(shares.size(), width);
+  std::string curve(width - shown, ' ');
+  for (size_t i = shares.size() - shown; i < shares.size(); ++i) {
+    const double share = std::clamp(shares[i], 0.0, 1.0);
+    // Something is more than nothing.
+    const auto height = static_cast<size_t>(std::ceil(share * 8));
+    curve += unicode ? kHeights[height] : kPlainHeights[height];
+  }
+  return curve;
 }
 
 }  // namespace rknnd::client

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace rknnd::client {
 
@@ -38,6 +39,10 @@ class Screen {
   // bar where there is no room for one.
   void Gauge(const std::string& label, double share, const std::string& tail,
              size_t tail_width, const char* color);
+  // A curve in the place of a bar: shares (0 to 1) of the past, the latest
+  // last.
+  void History(const std::string& label, const std::vector<double>& shares,
+               const std::string& tail, size_t tail_width, const char* color);
   void Blank() { Put({}); }
 
   // Lines that still fit.
@@ -49,6 +54,8 @@ class Screen {
     std::string text;
     const char* color;
   };
+  // Room for a drawing between a label and a tail; 0: too little.
+  [[nodiscard]] size_t CellsBeside(size_t tail_width) const;
   // One line.
   void Put(std::initializer_list<Piece> pieces);
 
@@ -60,6 +67,11 @@ class Screen {
 // `share` (0 to 1) of `width` cells, in eighths of a cell where the terminal
 // has the signs for it.
 [[nodiscard]] std::string Bar(double share, size_t width, bool unicode);
+
+// The last `width` of `shares` (0 to 1), one cell each, the latest at the
+// right.
+[[nodiscard]] std::string Curve(const std::vector<double>& shares, size_t width,
+                                bool unicode);
 
 }  // namespace rknnd::client
 

@@ -27,7 +27,35 @@ wire::SessionReport Session(uint64_t id, uint64_t jobs, uint64_t npu_us,
   session.npu_us = session.run_us = npu_us;
   session.queue_us = queue_us;
   session.memory = 3 << 20;
+  // All of them took between 10.2 and 12.3 ms.
+  session.latency_count = 54;
+  session.latency[53] = static_cast<uint32_t>(jobs);
   return session;
+}
+
+wire::CoreReport Core(uint64_t busy_ns, uint64_t jobs, uint64_t session = 0) {
+  wire::CoreReport core{};
+  core.busy_ns = busy_ns;
+  core.jobs = jobs;
+  core.session = session;
+  if (session != 0) wire::SetText(core.model, "face.onnx");
+  return core;
+}
+
+wire::ModelReport Model(const std::string& name, uint64_t jobs,
+                        uint64_t npu_us) {
+  wire::ModelReport model{};
+  for (size_t i = 0; i < name.size(); ++i) {
+    model.sha256[i] = static_cast<uint8_t>(name[i]);
+  }
+  wire::SetText(model.name, name);
+  model.contexts = 3;
+  model.jobs = jobs;
+  model.npu_us = npu_us;
+  model.queue_us = jobs * 2000;
+  model.run_ns = 10'000'000;
+  model.weight_held = 4 << 20;
+  return model;
 }
 
 wire::ContextReport Context(uint64_t session, uint64_t copied) {
@@ -46,8 +74,9 @@ struct TwoLooks {
     before.board.uptime_ns = 10 * kSecondNs;
     before.board.uptime_s = 10;
     before.board.jobs_done = 1000;
-    before.board.core_reports = {{5 * kSecondNs, 900}, {0, 100}};
+    before.board.core_reports = {Core(5 * kSecondNs, 900, 1), Core(0, 100)};
     before.board.sessions = {Session(1, 900, 4'000'000, 100'000)};
+    before.board.models = {Model("face.onnx", 900, 4'000'000)};
     before.contexts.contexts = {Context(1, 5000)};
     now = before;
     now.board.uptime_ns += 2 * kSecondNs;
@@ -57,14 +86,16 @@ struct TwoLooks {
     now.board.jobs_running = 1;
     now.board.memory = {4 << 20, 1 << 20, 2 << 20, 0};
     now.board.unshared_total = 28 << 20;
-    now.board.core_reports = {{6 * kSecondNs, 1000}, {0, 100}};
+    now.board.core_reports = {Core(6 * kSecondNs, 1000, 1), Core(0, 100)};
     now.board.sessions = {Session(1, 1000, 5'000'000, 300'000)};
+    now.board.models = {Model("face.onnx", 1000, 5'000'000)};
     now.contexts.contexts = {Context(1, 5000 + 100 * 64)};
+    now.contexts.contexts[0].queued = 4;
   }
   TopSample before, now;
 };
 
-Output Show(const TwoLooks& looks, const TopView& view = {.width = 100}) {
+Output Show(const TwoLooks& looks, const TopView& view = {.width = 120}) {
   return TopOutput(looks.before, looks.now, 9, view);
 }
 
@@ -93,23 +124,129 @@ TEST(TopTest, RatesAreOfTheTimeBetweenTwoLooks) {
   EXPECT_EQ(session["runs_per_s"], 50.0);
   EXPECT_EQ(session["load"], 0.25);
   EXPECT_EQ(session["copied_per_s"], 3200.0);
+  EXPECT_EQ(session["queued"], 4);
+  EXPECT_NEAR(session["latency_us"]["p50"], 11'000, 1'000);
+  EXPECT_EQ(json["latency_us"]["p99"], session["latency_us"]["p99"]);
+  const Json& model = json["models"][0];
+  EXPECT_EQ(model["name"], "face.onnx");
+  EXPECT_EQ(model["runs_per_s"], 50.0);
+  EXPECT_EQ(model["load"], 0.25);
+  EXPECT_EQ(model["run_us"], 10'000.0);
+  EXPECT_EQ(json["cores"][0]["model"], "face.onnx");
+}
+
+TEST(TopTest, PercentilesAreOfTheIntervalAlone) {
+  TwoLooks looks;
+  // A bad time before the first look is of no interest any more.
+  looks.before.board.sessions[0].latency_count = 90;
+  looks.before.board.sessions[0].latency[89] = 5000;
+  wire::SessionReport& session = looks.now.board.sessions[0];
+  session.latency_count = 90;
+  session.latency[89] = 5000;
+
+  const Json json = Show(looks).json;
+
+  EXPECT_LT(json["sessions"][0]["latency_us"]["p99"], 13'000.0);
+}
+
+TEST(TopTest, CountsOfLatencyMayWrapAround) {
+  TwoLooks looks;
+  looks.before.board.sessions[0].latency[53] = UINT32_MAX - 49;
+  looks.now.board.sessions[0].latency[53] = 50;
+
+  EXPECT_NEAR(Show(looks).json["sessions"][0]["latency_us"]["p50"], 11'000,
+              1'000);
 }
 
 TEST(TopTest, PeopleSeeTheSameWithUnits) {
   const std::string text = Show(TwoLooks()).text;
 
   EXPECT_THAT(text, HasSubstr("rk3588 (soft, 2 cores), up 12 s: 1 session"));
-  EXPECT_THAT(text, HasSubstr(" 50 %      50 jobs/s\n"));
+  EXPECT_THAT(text, HasSubstr(" 50 %    50/s  face  camera1 (4001)\n"));
+  EXPECT_THAT(text, HasSubstr("  0 %     0/s  idle\n"));
   EXPECT_THAT(text, HasSubstr("50/s done, 1 running, 4 queued, 0 failed of "
                               "1100\n"));
-  EXPECT_THAT(text, HasSubstr("12.0 ms = 2.00 ms waiting for a core + 10.0 ms "
-                              "on it"));
+  EXPECT_THAT(text, HasSubstr("p50 11.3 ms, p99 12.3 ms; means: waits 2.00 ms, "
+                              "runs 10.0 ms\n"));
   EXPECT_THAT(text, HasSubstr("7.0 MiB: weights 4.0 MiB, internal 1.0 MiB, "
                               "I/O 2.0 MiB\n"));
   EXPECT_THAT(text, HasSubstr("28.0 MiB without sharing: 75 % saved"));
-  EXPECT_THAT(text, HasSubstr("4001  camera1    3      50  25 %  2.00 ms  "
-                              "10.0 ms        64 B  3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("4001  camera1    3   50  25 %      4  2.00 ms  "
+                              "10.0 ms  11.3 ms  12.3 ms      -        64 B  "
+                              "3.0 MiB\n"));
+  EXPECT_THAT(text,
+              HasSubstr("face.onnx   50  25 %  10.0 ms  2.00 ms    3      "
+                        "-  4.0 MiB       0 B\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(TopTest, LentCoreSaysToWhom) {
+  TwoLooks looks;
+  wire::SetText(looks.now.board.core_reports[0].lent_to, "llm\x1b[2J chat");
+
+  const std::string text = Show(looks).text;
+
+  EXPECT_THAT(text, HasSubstr("lent to 'llm?[2J chat'"));
+}
+
+TEST(TopTest, WhoUsesTheNpuBesideIsAWarning) {
+  TwoLooks looks;
+  wire::ForeignUser user{};
+  user.pid = 812;
+  wire::SetText(user.comm, "llm");
+  wire::SetText(user.device, "/dev/dri/renderD129");
+  looks.now.board.foreign_users = {user};
+
+  const Output output = Show(looks);
+
+  EXPECT_THAT(output.text, HasSubstr("WARNING: 'llm' (pid 812) uses "
+                                     "/dev/dri/renderD129 beside rknnd\n"));
+  EXPECT_EQ(output.json["foreign_users"][0]["pid"], 812);
+}
+
+TEST(TopTest, DropsAreOfTheInterval) {
+  TwoLooks looks;
+  looks.before.board.sessions[0].drops = 100;
+  looks.now.board.sessions[0].drops = 130;
+  looks.now.board.jobs_dropped = 30;
+
+  const Output output = Show(looks);
+
+  EXPECT_EQ(output.json["sessions"][0]["drops_per_s"], 15.0);
+  EXPECT_THAT(output.text, HasSubstr(", 15/s dropped\n"));
+  EXPECT_THAT(output.text, HasSubstr("12.3 ms   15/s"));
+}
+
+TEST(TopTest, KeysChooseTheOrder) {
+  TwoLooks looks;
+  looks.now.board.sessions.push_back(Session(2, 1000, 10, 0));
+  TopOptions options;
+  const auto first = [&] {
+    return TopOutput(looks.before, looks.now, 9, {}, options)
+        .json["sessions"][0]["id"]
+        .get<int>();
+  };
+  EXPECT_EQ(first(), 1);
+  ASSERT_TRUE(OrderOfKey('f', &options.order));
+  EXPECT_EQ(first(), 2);
+  EXPECT_FALSE(OrderOfKey('x', &options.order));
+  EXPECT_EQ(options.order, TopOrder::kFps);
+}
+
+TEST(TopTest, KeysAreSaidOnTheLastLineAndThePastIsACurve) {
+  TopOptions options;
+  options.keys = true;
+  options.history = {0, 0.5, 1};
+  const TwoLooks looks;
+
+  const auto lines = Lines(TopOutput(looks.before, looks.now, 9,
+                                     {.width = 80, .height = 24}, options)
+                               .text);
+
+  ASSERT_EQ(lines.size(), 24U);
+  EXPECT_THAT(lines.back(), HasSubstr("q quits; sorted by [n NPU] f FPS"));
+  EXPECT_THAT(lines[4], HasSubstr("NPU"));
+  EXPECT_THAT(lines[4], HasSubstr(" ▄█  "));
 }
 
 TEST(TopTest, NewSessionStartsAtZeroAndOwnConnectionIsNone) {
@@ -147,7 +284,7 @@ TEST(TopTest, OneLookAloneHasNoRatesAndNoNonsense) {
 TEST(TopTest, CountersThatWentBackAreNoGrowth) {
   TwoLooks looks;
   looks.now.board.jobs_done = 3;
-  looks.now.board.core_reports[0] = {0, 0};
+  looks.now.board.core_reports[0] = Core(0, 0);
   looks.now.board.sessions = {Session(1, 3, 10, 0)};
 
   const Json json = Show(looks).json;
@@ -174,10 +311,11 @@ TEST(TopTest, SmallScreenShowsTheBusiestAndCountsTheRest) {
     looks.now.board.sessions.push_back(Session(id, 10, 1000, 0));
   }
 
-  const auto lines = Lines(Show(looks, {.width = 60, .height = 20}).text);
+  const std::string text = Show(looks, {.width = 80, .height = 24}).text;
 
-  EXPECT_EQ(lines.size(), 20U);
-  EXPECT_THAT(lines.back(), HasSubstr("more that used it less"));
+  EXPECT_EQ(Lines(text).size(), 24U);
+  EXPECT_THAT(text, HasSubstr("sessions more\n"));
+  EXPECT_THAT(text, HasSubstr("face.onnx"));  // models have room, too
 }
 
 TEST(TopTest, NoScreenIsOverrun) {
@@ -209,6 +347,7 @@ TEST(TopTest, CountersOfAHostileClientAreShownAsTheMostThatIs) {
   looks.before.contexts.contexts.clear();
   looks.now.contexts.contexts = {context, context};
   looks.now.board.sessions = {Session(1, 901, 4'000'000, 100'000)};
+  looks.now.contexts.contexts[0].queued = UINT32_MAX;
 
   const Output output = Show(looks);
 

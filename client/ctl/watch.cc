@@ -21,6 +21,9 @@ using Clock = std::chrono::steady_clock;
 // The first frame is there soon, whatever the interval.
 constexpr std::chrono::milliseconds kFirstInterval{250};
 
+// Looks that the curve may show: no bar is wider.
+constexpr size_t kHistory = 60;
+
 Expected<TopSample> Look(ControlConnection& daemon) {
   Expected<wire::Report> board = daemon.Ask(rknnd_v1_ReportKind_REPORT_MEMORY);
   if (!board) return std::move(board).error();
@@ -81,8 +84,11 @@ class Watcher {
     }
     previous_ = std::move(last_);
     last_ = *std::move(now);
+    Remember();
     return true;
   }
+
+  void Sort(char key) { OrderOfKey(key, &shown_.order); }
 
   // What was seen last, for the screen's size of now.
   [[nodiscard]] std::string Drawn() const {
@@ -94,11 +100,22 @@ class Watcher {
     view.unicode = Terminal::ShowsUnicode();
     if (!daemon_ || !last_) return NoticeText(notice_, view);
     return TopOutput(previous_ ? *previous_ : *last_, *last_,
-                     daemon_->session(), view)
+                     daemon_->session(), view, shown_)
         .text;
   }
 
  private:
+  // The load of this interval joins the curve; a daemon that was away leaves no
+  // gap in it.
+  void Remember() {
+    if (!previous_) return;
+    if (shown_.history.size() == kHistory) {
+      shown_.history.erase(shown_.history.begin());
+    }
+    shown_.history.push_back(
+        CompareLooks(*previous_, *last_, 0, TopOrder::kNpu).load);
+  }
+
   [[nodiscard]] ControlConnection::Wait Wait() const {
     return [terminal = terminal_](int fd, int milliseconds) {
       using Waited = ControlConnection::Waited;
@@ -117,6 +134,7 @@ class Watcher {
   Terminal* terminal_ = nullptr;
   std::unique_ptr<ControlConnection> daemon_;  // null: gone
   std::optional<TopSample> previous_, last_;
+  TopOptions shown_{TopOrder::kNpu, {}, /*keys=*/true};
   std::string notice_;  // why there is none
 };
 
@@ -154,6 +172,7 @@ Expected<void> Watch(const WatchOptions& options) {
     if ((*terminal)->Wait(MillisecondsUntil(next)) == Terminal::Event::kQuit) {
       return {};
     }
+    if (const auto key = (*terminal)->TakeKey()) watcher.Sort(*key);
     if (Clock::now() < next) continue;
     if (!watcher.Look()) return {};
     next = Clock::now() + interval;

@@ -39,7 +39,10 @@ extern "C" {
 #define RKNN_FLAG_PRIOR_MEDIUM 0x00000001
 // Jobs run when no other has work.
 #define RKNN_FLAG_PRIOR_LOW 0x00000002
-// rknn_outputs_get hands out the run before the last one instead of waiting.
+// rknn_run returns at once, with at most two on their way, and rknn_outputs_get
+// hands out the run before the last one instead of waiting: the first time the
+// first run's, and the last run's once rknn_wait was called for it. Only where
+// all tensors are in the library's memory; otherwise rknn_run waits.
 #define RKNN_FLAG_ASYNC_MASK 0x00000004
 // Records the time of each layer, for RKNN_QUERY_PERF_DETAIL.
 #define RKNN_FLAG_COLLECT_PERF_MASK 0x00000008
@@ -47,9 +50,13 @@ extern "C" {
 #define RKNN_FLAG_MEM_ALLOC_OUTSIDE 0x00000010
 // Weights are those of the context in rknn_init_extend.ctx.
 #define RKNN_FLAG_SHARE_WEIGHT_MEM 0x00000020
-// rknn_run starts once the fence in rknn_run_extend.fence_fd is signalled.
+// rknn_run starts once the fence in rknn_run_extend.fence_fd can be read: a
+// sync_file, eventfd, pipe, timerfd or Unix socket.
 #define RKNN_FLAG_FENCE_IN_OUTSIDE 0x00000040
-// rknn_run puts a fence into rknn_run_extend.fence_fd.
+// rknn_run returns at once and puts a descriptor into rknn_run_extend.fence_fd
+// that can be read once the run has ended, or when the daemon has died:
+// rknn_wait says. The caller closes it. With both flags the one to wait for is
+// replaced by it, and stays the caller's.
 #define RKNN_FLAG_FENCE_OUT_OUTSIDE 0x00000080
 // The context answers questions about sizes and cannot run.
 #define RKNN_FLAG_COLLECT_MODEL_INFO_ONLY 0x00000100
@@ -344,9 +351,13 @@ typedef struct _rknn_init_extend {
 
 // More for rknn_run and rknn_wait.
 typedef struct _rknn_run_extend {
-  uint64_t frame_id;   // written: the number of this run in its context
+  uint64_t frame_id;   // written: the number of this run in its context;
+                       // rknn_wait: which one, 0: the last that was started
   int32_t non_block;   // not 0: return at once
-  int32_t timeout_ms;  // for a run that blocks; 0: the library's bound
+  int32_t timeout_ms;  // how long a call that waits may take, and the run that
+                       // it waits for; 0 and below: the library's bound. With
+                       // non_block, ASYNC_MASK, FENCE_OUT it is no limit of
+                       // the run, only of rknn_wait
   int32_t fence_fd;    // read or written, by the FENCE flags of rknn_init
 } rknn_run_extend;
 
@@ -407,10 +418,13 @@ int rknn_set_core_mask(rknn_context context, rknn_core_mask core_mask);
 // DEVICE_UNAVAILABLE.
 int rknn_run(rknn_context context, rknn_run_extend* extend);
 
-// Waits for a run that was started with non_block. At once after any other.
+// Waits for a run that was started and not waited for, and gives its code once.
+// At once after any other. TIMEOUT after extend->timeout_ms: it can be waited
+// for again. PARAM_INVALID for a frame that was never begun. `extend` may be
+// NULL.
 int rknn_wait(rknn_context context, rknn_run_extend* extend);
 
-// Fetches the outputs of the last run, in the axis order of
+// Fetches the outputs of the last run, which it waits for, in the axis order of
 // RKNN_QUERY_OUTPUT_ATTR. With is_prealloc 0 the library allocates each buf,
 // until rknn_outputs_release. `extend` may be NULL.
 int rknn_outputs_get(rknn_context context, uint32_t n_outputs,

@@ -228,6 +228,171 @@ int rknnd_place_frame(rknn_context context, uint32_t index,
                       const rknnd_frame* frame, rknnd_placement* placement,
                       uint32_t size);
 
+// ---- runs that are not waited for -------------------------------------------
+//
+// rknnd_submit begins a run and returns; the run's end is heard of in one of
+// three ways: rknnd_wait for one frame, a queue of completions whose descriptor
+// an event loop watches, or a function that rknnd_dispatch calls. Runs of one
+// context are done in the order of their submission, one at a time.
+//
+// Memory of a run's tensors is the NPU's from rknnd_submit until the run has
+// ended. A context has RKNND_SETS sets of bindings, so that a frame can be
+// filled while another one is computed: rknn_set_io_mem and all other calls
+// work on set 0, rknnd_set_io_mem on any. A run keeps what was bound when it
+// was submitted: what is bound later is for later runs. rknn_inputs_set and
+// rknn_set_input_shapes wait for the runs that read what they replace;
+// rknn_destroy takes back those that wait for a core.
+//
+// When the daemon dies or is upgraded, runs on their way are done again on the
+// next one, in order: a late frame, and no error.
+
+// Numbers beyond the vendor's RKNN_ERR_*.
+#define RKNND_ERR_DROPPED (-101)    // a newer frame took its place, or its age
+#define RKNND_ERR_CANCELLED (-102)  // rknnd_cancel, rknn_destroy
+#define RKNND_ERR_EMPTY (-103)      // no completion is there: nothing is wrong
+
+#define RKNND_SETS 8
+
+// As rknn_set_io_mem, for set `set` of the context's bindings. What a set does
+// not bind is as in set 0.
+int rknnd_set_io_mem(rknn_context context, uint32_t set,
+                     rknn_tensor_mem* memory, rknn_tensor_attr* attr);
+
+// How a run ended.
+typedef struct rknnd_completion {
+  rknn_context context;
+  uint64_t frame_id;
+  void* user;         // of the options
+  int32_t code;       // RKNN_SUCC, RKNN_ERR_*, RKNND_ERR_*
+  uint32_t core;      // the lowest it ran on
+  uint64_t queue_ns;  // waiting for a core; the daemon's clock, as all of these
+  uint64_t run_ns;    // on the core
+  uint64_t total_ns;  // both, with what lies between
+  uint32_t drops;     // frames of this context dropped before this one
+  uint32_t set;       // of the options
+  uint64_t reserved[8];  // 0
+} rknnd_completion;
+
+typedef void (*rknnd_callback)(const rknnd_completion* completion);
+
+// A queue of completions: of runs of any contexts of the process.
+typedef uint64_t rknnd_queue;
+
+// Flags of rknnd_run_options.
+//
+// The run may be answered with the result of another session's run: of the same
+// model, on the same registered memory, with the same frame_id, which both must
+// give (not 0) and both must have asked for. One of them is computed and the
+// outputs copied, which rknnd_query_copies counts.
+#define RKNND_RUN_SHARED 1u
+
+// Zero it, set `size`, and what is to differ from a plain run.
+typedef struct rknnd_run_options {
+  uint32_t size;         // sizeof(rknnd_run_options)
+  uint32_t flags;        // RKNND_RUN_*
+  uint64_t frame_id;     // the caller's number; 0: counted per context, from 1
+  uint64_t deadline_ns;  // not begun later than so long after now; 0: none
+  int32_t timeout_ms;  // it has ended so long after now; 0: the daemon's limit
+  uint32_t set;        // of bindings
+  int32_t fence_in;    // with use_fence_in: begun when this can be read
+  uint32_t use_fence_in;
+  int32_t* fence_out;  // gets a descriptor that can be read once the run has
+                       // ended, however, or when the daemon has died: a wait
+                       // for the run then says. The caller closes it. NULL:
+                       // none is made
+  rknnd_queue queue;   // its completion goes there; 0: to rknnd_wait
+  rknnd_callback callback;  // with a queue: called by rknnd_dispatch
+  void* user;
+  uint64_t reserved[8];  // 0
+} rknnd_run_options;
+
+// Begins a run. `options` may be NULL. Writes its number to `frame_id` where
+// that is not NULL. Never waits for a run: with as many on their way as can be
+// (128 in a process) or 4096 completions that nobody took it is
+// RKNN_ERR_MALLOC_FAIL. A fence costs a question to the daemon.
+int rknnd_submit(rknn_context context, const rknnd_run_options* options,
+                 uint64_t* frame_id);
+
+// Waits for the end of a run that was submitted without a queue; frame_id 0:
+// the oldest one that was not waited for. timeout_ms below 0: without a bound
+// of its own; 0: looks. RKNN_ERR_TIMEOUT: it has not ended yet, and may be
+// waited for again; its completion is then all 0. Gives the run's own code
+// otherwise. RKNND_ERR_EMPTY: there is none to wait for. `completion` of `size`
+// bytes may be NULL. The last 256 that ended are remembered.
+int rknnd_wait(rknn_context context, uint64_t frame_id, int32_t timeout_ms,
+               rknnd_completion* completion, uint32_t size);
+
+// Takes back runs that wait for a core: the one of that number, or with 0 all
+// of the context. They end with RKNND_ERR_CANCELLED. A run on a core ends by
+// itself. `cancelled`, where not NULL, gets how many they were.
+int rknnd_cancel(rknn_context context, uint64_t frame_id, uint32_t* cancelled);
+
+int rknnd_queue_create(rknnd_queue* queue);
+// A descriptor that can be read (poll, epoll: level-triggered) while
+// completions are there; seldom a moment longer, and when the daemon died, to
+// have the queue looked after: rknnd_queue_next or rknnd_dispatch then finds
+// none. The queue's: not to be read, nor closed. Below 0: an error.
+int rknnd_queue_fd(rknnd_queue queue);
+// The next completion, without waiting; RKNND_ERR_EMPTY when none is there.
+// Of a run that failed rknnd_last_error has the reason. Many threads may take
+// from one queue: each completion is one thread's.
+int rknnd_queue_next(rknnd_queue queue, rknnd_completion* completion,
+                     uint32_t size);
+// Calls the callbacks of all completions that are there, on this thread;
+// `called`, where not NULL, gets how many. Those without one are passed over
+// and lost.
+int rknnd_dispatch(rknnd_queue queue, uint32_t* called);
+// Runs that are on their way end unheard.
+int rknnd_queue_destroy(rknnd_queue queue);
+
+// ---- how a context's frames wait --------------------------------------------
+
+typedef enum rknnd_policy {
+  RKNND_QUEUE_FIFO = 0,    // a full queue answers at once
+  RKNND_QUEUE_NEWEST = 1,  // one waits; a newer frame takes its place
+} rknnd_policy;
+
+typedef struct rknnd_queue_policy {
+  uint32_t size;         // sizeof(rknnd_queue_policy)
+  uint32_t policy;       // rknnd_policy
+  uint32_t depth;        // runs that may wait; 0: the daemon's limit
+  uint32_t max_age_ms;   // older ones are dropped, not run; 0: no bound
+  uint64_t reserved[4];  // 0
+} rknnd_queue_policy;
+
+// From the next run on. Frames that are dropped end with RKNND_ERR_DROPPED.
+int rknnd_set_queue_policy(rknn_context context,
+                           const rknnd_queue_policy* policy);
+
+// ---- will it fit ------------------------------------------------------------
+
+typedef struct rknnd_stream {
+  uint32_t size;      // sizeof(rknnd_stream)
+  float rate;         // frames a second; 0: takes back what was reserved
+  uint32_t priority;  // RKNN_FLAG_PRIOR_*
+  uint32_t reserve;   // not 0: keep room for it as long as the context exists
+  uint32_t streams;   // so many alike, each of a context of its own; 0: one.
+                      // Room is kept for one only
+  uint32_t pad;       // 0
+  uint64_t reserved[3];  // 0
+} rknnd_stream;
+
+typedef struct rknnd_admission {
+  uint32_t fits;         // 1: yes
+  float rate;            // the most that fits, frames a second
+  uint64_t run_ns;       // of one frame
+  uint32_t measured;     // 1: on this board; 0: by the SoC's timing model
+  float load;            // of the cores it may use, by admitted streams: 0 to 1
+  char reason[256];      // in words, where it does not fit
+  uint64_t reserved[4];  // 0
+} rknnd_admission;
+
+// Asks whether frames of this context's model fit at this rate beside the
+// streams that others have reserved. That it does not is no error. Fills
+// `admission`, of `size` bytes, as rknnd_query_copies does.
+int rknnd_admit(rknn_context context, const rknnd_stream* stream,
+                rknnd_admission* admission, uint32_t size);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

@@ -12,56 +12,42 @@
 //   detector.Run();
 //   ... read boxes.as<int8_t>() ...
 //
+// Many cameras on one thread, around epoll or poll:
+//
+//   rknnd::Queue ended = rknnd::Queue::Create();
+//   ... watch ended.fd() for reading; for each frame that comes in:
+//   camera.Submit(rknnd::RunOptions().Notify(
+//       ended, [&](const rknnd::Completion& run) { ... }));
+//   ... and whenever ended.fd() can be read:
+//   ended.Dispatch();
+//
 // Every function that fails throws rknnd::Error, and changes nothing then.
 // Destructors never throw. A Memory or Context that was made by its default
 // constructor, or moved from, is empty: it may be asked whether it is, be
 // assigned to and destroyed, and be handed to functions, which fail; a Memory's
-// data(), as(), size() and fd() ask for one that is not. Threads: as the C API;
-// one object is used by one thread at a time.
+// data(), as(), size() and fd() ask for one that is not. A Queue and a Fence
+// are likewise. Threads: as the C API; one object is used by one thread at a
+// time.
 
 #ifndef RKNND_HPP
 #define RKNND_HPP
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <stdexcept>
+#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rknn_api.h"
 #include "rknnd.h"
+#include "rknnd_error.hpp"
+#include "rknnd_runs.hpp"
 
 namespace rknnd {
-
-// What went wrong: an RKNN_ERR_* number, and in words what() says it with the
-// name of the function of the C API that failed.
-class Error : public std::runtime_error {
- public:
-  Error(int code, const std::string& text)
-      : std::runtime_error(text), code_(code) {}
-
-  int code() const noexcept { return code_; }
-
- private:
-  int code_;
-};
-
-namespace detail {
-
-[[noreturn]] inline void Fail(int code) {
-  const char* const reason = rknnd_last_error();
-  throw Error(code, *reason != '\0'
-                        ? reason
-                        : "failed with code " + std::to_string(code));
-}
-
-inline void Check(int code) {
-  if (code != RKNN_SUCC) Fail(code);
-}
-
-}  // namespace detail
 
 // One input or output of a model, as rknn_query describes it. What a program
 // puts into it or wants out of it in another form it says with With*().
@@ -320,6 +306,101 @@ class Context {
     detail::Check(rknn_run(handle_, &extend));
     return extend.frame_id;
   }
+
+  // ---- runs that are not waited for ----
+
+  // As above, for one of the RKNND_SETS sets of bindings: what is bound without
+  // a number is set 0, and what a set does not bind is as in that one. A frame
+  // can be filled in one set while another is computed.
+  void Bind(uint32_t set, const Tensor& tensor, const Memory& memory) {
+    rknn_tensor_attr attr = tensor.attr();
+    detail::Check(rknnd_set_io_mem(handle_, set, memory.get(), &attr));
+  }
+  void BindInput(uint32_t set, uint32_t index, const Memory& memory) {
+    Bind(set, At(inputs_, index), memory);
+  }
+  void BindOutput(uint32_t set, uint32_t index, const Memory& memory) {
+    Bind(set, At(outputs_, index), memory);
+  }
+
+  // Begins a run; its number. What it is bound to is the NPU's until it has
+  // ended.
+  uint64_t Submit(const RunOptions& options = RunOptions()) {
+    rknnd_run_options run = options.options_;
+    int fence = -1;
+    if (options.fence_ != nullptr) run.fence_out = &fence;
+    void* kept = nullptr;
+    if (options.handler_) {
+      if (!*options.queue_) throw Error(RKNN_ERR_PARAM_INVALID, "no queue");
+      run.user = kept = options.queue_->Keep(options.handler_);
+    }
+    uint64_t frame = 0;
+    const int code = rknnd_submit(handle_, &run, &frame);
+    if (code != RKNN_SUCC && kept != nullptr) options.queue_->Forget(kept);
+    detail::Check(code);
+    if (options.fence_ != nullptr) *options.fence_ = rknnd::Fence(fence);
+    return frame;
+  }
+  // Waits for the end of a run without a queue, 0: of the oldest one. Throws
+  // if that has not ended well, with its code.
+  Completion Wait(uint64_t frame = 0) {
+    rknnd_completion completion = {};
+    detail::Check(
+        rknnd_wait(handle_, frame, -1, &completion, sizeof completion));
+    return Completion(completion);
+  }
+  // The same for no longer than is said: nothing if it has not ended by then.
+  // How it has is the completion's code().
+  std::optional<Completion> WaitFor(uint64_t frame,
+                                    std::chrono::milliseconds timeout) {
+    rknnd_completion completion = {};
+    const int code = rknnd_wait(handle_, frame, detail::Milliseconds(timeout),
+                                &completion, sizeof completion);
+    // Filled when it has ended, whichever way.
+    if (completion.context != 0) return Completion(completion);
+    if (code == RKNN_ERR_TIMEOUT) return std::nullopt;
+    detail::Fail(code);
+  }
+  // Takes back the run of that number, or with 0 all, as far as they wait for a
+  // core; how many they were.
+  uint32_t Cancel(uint64_t frame = 0) {
+    uint32_t cancelled = 0;
+    detail::Check(rknnd_cancel(handle_, frame, &cancelled));
+    return cancelled;
+  }
+
+  // How its runs wait, from the next one on: all, up to `depth` of them (0: the
+  // daemon's limit), or the newest only. Older ones than `max_age` are dropped,
+  // 0: none is for its age.
+  void SetQueuePolicy(
+      rknnd_policy policy, uint32_t depth = 0,
+      std::chrono::milliseconds max_age = std::chrono::milliseconds(0)) {
+    rknnd_queue_policy request = {};
+    request.size = sizeof request;
+    request.policy = policy;
+    request.depth = depth;
+    request.max_age_ms = static_cast<uint32_t>(
+        std::min<uint64_t>(detail::Positive(max_age.count()),
+                           std::numeric_limits<uint32_t>::max()));
+    detail::Check(rknnd_set_queue_policy(handle_, &request));
+  }
+
+  // Whether so many frames of this model a second fit beside what others have
+  // reserved; `reserve`: and are kept room for, as long as the context exists.
+  // Rate 0 gives that back.
+  rknnd_admission Admit(float rate, bool reserve = false,
+                        uint32_t priority = RKNN_FLAG_PRIOR_MEDIUM) {
+    rknnd_stream stream = {};
+    stream.size = sizeof stream;
+    stream.rate = rate;
+    stream.priority = priority;
+    stream.reserve = reserve ? 1 : 0;
+    rknnd_admission admission = {};
+    detail::Check(rknnd_admit(handle_, &stream, &admission, sizeof admission));
+    return admission;
+  }
+
+  // ---- what is asked and chosen between runs ----
 
   // On which cores it runs from now on.
   void SetCoreMask(rknn_core_mask mask) {

@@ -25,6 +25,7 @@
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "daemon/power.h"
 #include "daemon/runtime.h"
 
 namespace rknnd::client {
@@ -132,6 +133,7 @@ void LocalDaemon::Run(bool vendor_sharing) {
   options.incoherent =
       cache != nullptr && std::string_view(cache) == "incoherent";
   options.vendor_sharing = vendor_sharing;
+  options.scheduling.spin = AutomaticSpin();
   options.log = &log;
   auto created = Runtime::Create(options);
   std::unique_ptr<Runtime> runtime;

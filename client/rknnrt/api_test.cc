@@ -612,14 +612,6 @@ TEST_F(ApiTest, CoreMasksOfTheHeaderAreTakenAndOthersNot) {
             RKNN_ERR_PARAM_INVALID);
 }
 
-TEST_F(ApiTest, NonBlockingRunsAreRefusedAndWaitReturnsAtOnce) {
-  ASSERT_EQ(SetBytes(), RKNN_SUCC);
-  rknn_run_extend extend = {};
-  extend.non_block = 1;
-  EXPECT_EQ(rknn_run(context_, &extend), RKNN_ERR_FAIL);
-  EXPECT_EQ(rknn_wait(context_, nullptr), RKNN_SUCC);
-}
-
 TEST_F(ApiTest, InfoOnlyContextDoesNotRun) {
   const rknn_context info = Init(RKNN_FLAG_COLLECT_MODEL_INFO_ONLY);
   EXPECT_LT(rknn_run(info, nullptr), 0);

@@ -132,11 +132,6 @@ Context::Context(uint32_t number, uint32_t flags,
   outputs_.resize(model_->outputs.size());
 }
 
-LastRun Context::last_run() const {
-  const base::MutexLock lock(mutex_);
-  return last_run_;
-}
-
 Expected<void> Context::Destroy() {
   {
     const base::MutexLock lock(mutex_);
@@ -150,14 +145,15 @@ Expected<void> Context::Destroy() {
   runnable_ = false;
   for (Port& port : inputs_) port = {};
   for (Port& port : outputs_) port = {};
+  for (PortSet& set : sets_) set = {};
   output_memory_.reset();
+  second_output_memory_.reset();
   return done;
 }
 
 Outcome Context::BindPort(Direction direction, uint32_t index, Source source,
                           const Binding& binding) {
-  const bool input = direction == Direction::kInput;
-  Port& port = input ? inputs_[index] : outputs_[index];
+  Port& port = PortAt(binding.set, direction, index);
   if (port.source == source && port.binding == binding && !port.stale) {
     return {};
   }
@@ -230,11 +226,32 @@ Outcome Context::SetWeightMemory(
   return {};
 }
 
-Outcome Context::BindMemory(const Buffer& memory,
-                            const rknn_tensor_attr& attr) {
+Context::Port& Context::PortAt(uint32_t set, Direction direction,
+                               uint32_t index) {
+  const bool input = direction == Direction::kInput;
+  if (set == 0) return input ? inputs_[index] : outputs_[index];
+  std::vector<Port>& ports = input ? sets_[set].inputs : sets_[set].outputs;
+  if (ports.empty()) ports.resize(input ? inputs_.size() : outputs_.size());
+  return ports[index];
+}
+
+const Context::Port& Context::PortOf(uint32_t set, Direction direction,
+                                     uint32_t index) const {
+  const bool input = direction == Direction::kInput;
+  const std::vector<Port>& ports =
+      input ? sets_[set].inputs : sets_[set].outputs;
+  if (set != 0 && !ports.empty() && ports[index].source != Source::kNone) {
+    return ports[index];
+  }
+  return input ? inputs_[index] : outputs_[index];
+}
+
+Outcome Context::BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
+                            uint32_t set) {
   if (const Expected<MemoryRange> range = RangeOf(memory); !range.ok()) {
     return Failure{range.error(), Subject::kNone};
   }
+  if (Outcome wrong = CheckSet(set)) return wrong;
   const base::MutexLock lock(mutex_);
   Expected<TensorMatch> match = MatchTensor(*shape_, attr);
   if (!match.ok()) return Failure{std::move(match).error(), Subject::kNone};
@@ -256,6 +273,7 @@ Outcome Context::BindMemory(const Buffer& memory,
   binding.pass_through = attr.pass_through != 0;
   binding.w_stride = attr.w_stride;
   binding.h_stride = attr.h_stride;
+  binding.set = set;
   if (!model_->shapes.empty() && match->direction == Direction::kInput &&
       !binding.pass_through &&
       (attr.w_stride == shape_->inputs[match->index].w_stride ||
@@ -266,75 +284,17 @@ Outcome Context::BindMemory(const Buffer& memory,
   }
   Outcome bound =
       BindPort(match->direction, match->index, Source::kProgram, binding);
-  if (!bound && match->direction == Direction::kInput) {
-    inputs_[match->index].own.reset();
+  if (bound || match->direction == Direction::kOutput) return bound;
+  PortAt(set, Direction::kInput, match->index).own.reset();
+  // The lanes' own are over, too.
+  for (const uint32_t lane : kSecondLane) {
+    if (set != 0 || !HasOwn(lane, match->index)) continue;
+    binding.set = lane;
+    bound =
+        BindPort(Direction::kInput, match->index, Source::kProgram, binding);
+    if (bound) return bound;
+    PortAt(lane, Direction::kInput, match->index).own.reset();
   }
-  return bound;
-}
-
-Outcome Context::CheckRunnable() {
-  if (runnable_) return {};
-  if ((flags_ & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) {
-    return Fail(Code::kFailedPrecondition,
-                "the context was opened with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY "
-                "and answers questions about sizes only",
-                Subject::kContext);
-  }
-  constexpr uint32_t kFences =
-      RKNN_FLAG_FENCE_IN_OUTSIDE | RKNN_FLAG_FENCE_OUT_OUTSIDE;
-  if ((flags_ & kFences) != 0) {
-    return Fail(Code::kUnimplemented,
-                "fences are not supported in this version: open the context "
-                "without RKNN_FLAG_FENCE_IN_OUTSIDE and _FENCE_OUT_OUTSIDE",
-                Subject::kContext);
-  }
-  if (!shape_chosen_) return NoShape();
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].source != Source::kNone) continue;
-    return Fail(Code::kFailedPrecondition,
-                std::string("input '") + model_->inputs[i].name +
-                    "' has no data: call rknn_inputs_set or rknn_set_io_mem "
-                    "before rknn_run",
-                Subject::kInput);
-  }
-  if (Outcome bound = BindOwnOutputs()) return bound;
-  runnable_ = true;
-  return {};
-}
-
-Outcome Context::Run(rknn_run_extend* extend) {
-  RunRequest request;
-  request.context = number_;
-  if (extend != nullptr) {
-    if (extend->non_block != 0) {
-      return Fail(Code::kUnimplemented,
-                  "non_block runs are not supported in this version: set "
-                  "non_block to 0",
-                  Subject::kContext);
-    }
-    request.timeout_ms =
-        static_cast<uint32_t>(std::max<int32_t>(extend->timeout_ms, 0));
-  }
-  uint64_t converted_in = 0;
-  uint64_t converted_out = 0;
-  {
-    const base::MutexLock lock(mutex_);
-    if (Outcome ready = CheckRunnable()) return ready;
-    for (const Port& port : inputs_) converted_in += port.converted;
-    for (const Port& port : outputs_) converted_out += port.converted;
-    request.frame = ++frames_;
-  }
-  Expected<RunReport> report = target_->Run(request);
-  if (!report.ok()) {
-    return Failure{std::move(report).error(), Subject::kContext};
-  }
-  copies_.to_device_conversion.fetch_add(converted_in,
-                                         std::memory_order_relaxed);
-  copies_.from_device_conversion.fetch_add(converted_out,
-                                           std::memory_order_relaxed);
-  if (extend != nullptr) extend->frame_id = request.frame;
-  const base::MutexLock lock(mutex_);
-  last_run_ = {request.frame, *report};
   return {};
 }
 

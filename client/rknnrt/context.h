@@ -8,6 +8,13 @@
 //   own       rknn_inputs_set made it, or rknn_run for an output left unbound
 //   program's rknn_set_io_mem
 //
+// Runs are waited for, or started (context_runs.cc). With
+// RKNN_FLAG_ASYNC_MASK and nothing but own memory there are two lanes of it on
+// each side, so that a frame is written while another one is read:
+//   set of bindings   0      1      2      3
+//   inputs in lane    0      1      0      1
+//   outputs in lane   0      0      1      1
+//
 // The lock is held over a call on this context, its requests to the target
 // included, but never while a run is waited for. Two contexts share none.
 
@@ -50,7 +57,37 @@ struct ModelOrigin {
 
 // The last run that succeeded.
 struct LastRun {
-  uint64_t frame = 0;  // 0: none yet; the first is 1
+  uint64_t frame = 0;   // as it was given, or as counted
+  uint64_t serial = 0;  // 0: none yet; the first is 1
+  RunReport report;
+};
+
+// What a started run is to differ in.
+struct RunOptions {
+  uint64_t frame = 0;  // 0: counted
+  uint64_t deadline_ns = 0;
+  uint32_t timeout_ms = 0;
+  uint32_t set = 0;
+  bool shared = false;
+  std::optional<int> fence_in;  // borrowed
+  bool fence_out = false;
+  uint32_t notice = 0;  // its end is a queue's to tell
+};
+
+// One that was started.
+struct Submitted {
+  RunRef run;
+  uint64_t frame = 0;
+  uint64_t serial = 0;
+  base::UniqueFd fence_out;
+};
+
+// One that has ended.
+struct EndedRun {
+  uint64_t frame = 0;
+  uint32_t set = 0;
+  base::Code code = base::Code::kUnknown;
+  std::string text;
   RunReport report;
 };
 
@@ -77,6 +114,8 @@ class Context {
   [[nodiscard]] std::shared_ptr<const ModelDescription> Chosen() const;
   // That failure.
   [[nodiscard]] Outcome NoShape() const;
+  // A failure where the program cannot use that set of bindings.
+  [[nodiscard]] Outcome CheckSet(uint32_t set) const;
   [[nodiscard]] const std::shared_ptr<const ModelDescription>& shared_model()
       const {
     return model_;
@@ -90,7 +129,8 @@ class Context {
   [[nodiscard]] Outcome CheckLimit(rknnd_v1_DeviceLimit limit,
                                    const char* has) const;
   [[nodiscard]] const CopyCounters& copies() const { return copies_; }
-  [[nodiscard]] LastRun last_run() const;
+  // Of the runs that have ended by now, as the counters above are then.
+  [[nodiscard]] LastRun last_run();
   [[nodiscard]] ModelOrigin origin() const;
   void set_origin(const ModelOrigin& origin);
   // Memory the program brought for the model: what it gave for the weights, or
@@ -105,7 +145,8 @@ class Context {
   // Data set before, of another shape, is to be set again.
   Outcome SetShapes(std::span<const rknn_tensor_attr> attrs);
   Outcome SetInputs(std::span<const rknn_input> inputs);
-  Outcome BindMemory(const Buffer& memory, const rknn_tensor_attr& attr);
+  Outcome BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
+                     uint32_t set = 0);
   Outcome SetInternalMemory(const Buffer& memory);
   Outcome SetWeightMemory(const std::shared_ptr<const TensorMemory>& memory);
   // Of a frame's planes; null: none.
@@ -115,6 +156,21 @@ class Context {
   Outcome PlaceFrame(uint32_t index, const rknnd_frame& frame,
                      rknnd_placement* placement) const;
   Outcome Run(rknn_run_extend* extend);
+  // Starts a run and does not wait for it.
+  Outcome Submit(const RunOptions& options, Submitted* submitted);
+  enum class Which : uint8_t { kThatFrame, kOldest, kNewest };
+  enum class Waited : uint8_t { kEnded, kNotYet, kNone };
+  // Waits for a run that was started and not told of; a queue's are told of by
+  // their queue. kNone: there is none such.
+  Waited Wait(Which which, uint64_t frame, base::Nanoseconds deadline,
+              EndedRun* ended);
+  // For all that are on their way.
+  void AwaitRuns();
+  // So many runs were begun.
+  [[nodiscard]] uint64_t runs() const;
+  // A queue has told of that one, or never will.
+  void Told(uint64_t serial);
+  void NeverTell(uint64_t serial);
   Outcome GetOutputs(std::span<rknn_output> outputs,
                      rknn_output_extend* extend);
   void ReleaseOutputs(std::span<rknn_output> outputs);
@@ -139,15 +195,46 @@ class Context {
     bool stale = false;
   };
 
-  struct InputPlan;
+  // A run that was started, until it was told how it ended.
+  struct Started {
+    RunRef run;
+    uint64_t frame = 0, serial = 0;
+    uint32_t set = 0;
+    uint8_t in_lane = 0, out_lane = 0;
+    uint64_t converted_in = 0, converted_out = 0;
+    bool async = false;    // by RKNN_FLAG_ASYNC_MASK
+    bool queued = false;   // a queue's to tell
+    bool unheard = false;  // nobody's
+    bool counted = false;  // has ended, and is in the sums
+  };
+
+  struct PortSet {
+    std::vector<Port> inputs, outputs;
+  };
+
+  // What one rknn_input asks for, checked.
+  struct InputPlan {
+    uint32_t index = 0;
+    const void* bytes = nullptr;
+    uint64_t size = 0;
+    Binding format;  // type, layout and pass_through
+  };
 
   // The range that `memory` is, if this context's target has it.
   base::Expected<MemoryRange> RangeOf(const Buffer& memory) const;
   static Outcome PlanInput(const ModelDescription& model,
                            const rknn_input& input, InputPlan* plan);
-  Outcome ApplyInput(const InputPlan& plan) RKNND_REQUIRES(mutex_);
+  Outcome ApplyInput(const InputPlan& plan, uint32_t lane)
+      RKNND_REQUIRES(mutex_);
+  // What `lane` lacks of the other one's inputs, but for those of `plans`.
+  Outcome CarryOver(std::span<const InputPlan> plans, uint32_t lane)
+      RKNND_REQUIRES(mutex_);
   // Binds memory of our own to every output that has none.
   Outcome BindOwnOutputs() RKNND_REQUIRES(mutex_);
+  Outcome BindSecondOutputs() RKNND_REQUIRES(mutex_);
+  // The lane that the next rknn_inputs_set writes, and the last run that reads
+  // it, 0: none.
+  uint32_t NextLane(uint64_t* reader) RKNND_REQUIRES(mutex_);
   // What the device converts in each run because of this binding.
   [[nodiscard]] uint64_t ConvertedBytes(Direction direction, uint32_t index,
                                         const Binding& binding) const
@@ -155,10 +242,42 @@ class Context {
   [[nodiscard]] base::Expected<FrameBinding> PlanFrame(
       uint32_t index, const rknnd_frame& frame,
       const PlaneMemory& memory) const;
+  // In the sets of that lane.
+  Outcome BindLane(uint32_t lane, uint32_t input, Binding binding)
+      RKNND_REQUIRES(mutex_);
   Outcome BindPort(Direction direction, uint32_t index, Source source,
                    const Binding& binding) RKNND_REQUIRES(mutex_);
-  Outcome GetOutput(uint32_t index, rknn_output* output) RKNND_REQUIRES(mutex_);
-  Outcome CheckRunnable() RKNND_REQUIRES(mutex_);
+  Outcome GetOutput(uint32_t index, uint32_t set, rknn_output* output)
+      RKNND_REQUIRES(mutex_);
+  // The sets whose inputs are in lane 1.
+  static constexpr std::array<uint32_t, 2> kSecondLane = {1, 3};
+  [[nodiscard]] bool HasOwn(uint32_t set, uint32_t input) const
+      RKNND_REQUIRES(mutex_) {
+    return !sets_[set].inputs.empty() &&
+           sets_[set].inputs[input].source == Source::kOwn;
+  }
+  Port& PortAt(uint32_t set, Direction direction, uint32_t index)
+      RKNND_REQUIRES(mutex_);
+  // The one that a run on `set` has.
+  [[nodiscard]] const Port& PortOf(uint32_t set, Direction direction,
+                                   uint32_t index) const RKNND_REQUIRES(mutex_);
+  Outcome CheckRunnable(uint32_t set) RKNND_REQUIRES(mutex_);
+  // RKNN_FLAG_ASYNC_MASK is set and can be followed.
+  [[nodiscard]] bool IsAsync() const RKNND_REQUIRES(mutex_);
+  Outcome RunBlocking(rknn_run_extend* extend, std::optional<int> fence_in);
+  Outcome StartRun(const RunOptions& options, bool vendor,
+                   Submitted* submitted);
+  // Takes note of the started runs that have ended.
+  void CountEnded() RKNND_REQUIRES(mutex_);
+  void Count(uint64_t serial, uint64_t frame, const RunReport& report,
+             uint64_t converted_in, uint64_t converted_out)
+      RKNND_REQUIRES(mutex_);
+  // Waits for all up to that one.
+  void AwaitRuns(uint64_t serial);
+  // The last two runs have outputs of their own.
+  [[nodiscard]] bool HasPrevious() const RKNND_REQUIRES(mutex_);
+  // The run whose outputs are to be given, when it has ended.
+  Outcome AwaitOutputs(Started* shown);
   // Under the lock, so that a later sum never comes first, and none after the
   // context's end.
   void ShowCopies() RKNND_REQUIRES(mutex_);
@@ -176,15 +295,32 @@ class Context {
   std::shared_ptr<const ModelDescription> shape_ RKNND_GUARDED_BY(mutex_);
   bool shape_chosen_ RKNND_GUARDED_BY(mutex_) = false;
   std::vector<InputShape> asked_ RKNND_GUARDED_BY(mutex_);
-  // The last frame before that shape: outputs up to it are of another.
-  uint64_t shape_frame_ RKNND_GUARDED_BY(mutex_) = 0;
+  // The last run before that shape: outputs up to it are of another.
+  uint64_t shape_run_ RKNND_GUARDED_BY(mutex_) = 0;
+  // Of set 0; the others have what differs from it.
   std::vector<Port> inputs_ RKNND_GUARDED_BY(mutex_);
   std::vector<Port> outputs_ RKNND_GUARDED_BY(mutex_);
+  std::array<PortSet, RKNND_SETS> sets_ RKNND_GUARDED_BY(mutex_);
   std::shared_ptr<Buffer> output_memory_ RKNND_GUARDED_BY(mutex_);
+  std::shared_ptr<Buffer> second_output_memory_ RKNND_GUARDED_BY(mutex_);
+  // Where the data of the next run is, and where the outputs of the last
+  // asynchronous one go.
+  uint32_t in_lane_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint32_t out_lane_ RKNND_GUARDED_BY(mutex_) = 0;
   bool runnable_ RKNND_GUARDED_BY(mutex_) = false;
   bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
-  uint64_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint64_t runs_ RKNND_GUARDED_BY(mutex_) = 0;
   LastRun last_run_ RKNND_GUARDED_BY(mutex_);
+  // In the order of their start.
+  std::vector<Started> started_ RKNND_GUARDED_BY(mutex_);
+  // The last one that was started, and the one before.
+  std::optional<Started> newest_ RKNND_GUARDED_BY(mutex_);
+  std::optional<Started> previous_ RKNND_GUARDED_BY(mutex_);
+  // The last one that rknn_run waited for and that failed, and why.
+  uint64_t failed_ RKNND_GUARDED_BY(mutex_) = 0;
+  base::Error failure_ RKNND_GUARDED_BY(mutex_){};
+  // The last one that the program has waited for itself.
+  uint64_t waited_for_ RKNND_GUARDED_BY(mutex_) = 0;
   ModelOrigin origin_ RKNND_GUARDED_BY(mutex_);
   // The program may destroy it at any time.
   std::weak_ptr<const TensorMemory> weight_memory_ RKNND_GUARDED_BY(mutex_);

@@ -183,6 +183,19 @@ class ShownCopies final : public Target {
   base::Expected<LayerDump> TakeDump(uint32_t) override { return kNone; }
   void ShowCopies(uint32_t, uint64_t, uint64_t) override { ++shown; }
   base::Expected<RunReport> Run(const RunRequest&) override { return kNone; }
+  base::Expected<RunRef> Start(const RunRequest&) override { return kNone; }
+  bool Look(StartedRun&) override { return true; }
+  bool Await(StartedRun&, base::Nanoseconds) override { return true; }
+  base::Expected<uint32_t> Cancel(uint32_t, uint64_t) override { return kNone; }
+  base::Expected<void> SetQueue(uint32_t, const QueuePolicy&) override {
+    return kNone;
+  }
+  base::Expected<uint32_t> RegisterFence(int) override { return kNone; }
+  base::Expected<FenceOut> MakeFence() override { return kNone; }
+  void ReleaseFence(uint32_t) override {}
+  base::Expected<std::shared_ptr<RunNotice>> MakeNotice() override {
+    return kNone;
+  }
 
   int shown = 0;
 

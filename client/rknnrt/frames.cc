@@ -110,8 +110,18 @@ Outcome Context::BindFrame(uint32_t index, const rknnd_frame& frame,
   if (!bound.ok()) return Failure{std::move(bound).error(), Subject::kContext};
   port = {};
   port.source = Source::kProgram;
-  port.frame = *std::move(binding);
+  port.frame = *binding;
   port.converted = shape_->inputs[index].elements;
+  // The lanes' own are over, too.
+  for (const uint32_t lane : kSecondLane) {
+    if (!HasOwn(lane, index)) continue;
+    binding->set = lane;
+    bound = target_->BindFrame(number_, index, *binding);
+    if (!bound.ok()) {
+      return Failure{std::move(bound).error(), Subject::kContext};
+    }
+    PortAt(lane, Direction::kInput, index) = port;
+  }
   return {};
 }
 

@@ -44,14 +44,6 @@ uint32_t BufferLayout(const TensorAttr& attr, uint32_t fmt) {
 
 }  // namespace
 
-// What one rknn_input asks for, checked.
-struct Context::InputPlan {
-  uint32_t index = 0;
-  const void* bytes = nullptr;
-  uint64_t size = 0;
-  Binding format;  // type, layout and pass_through
-};
-
 Outcome Context::PlanInput(const ModelDescription& model,
                            const rknn_input& input, InputPlan* plan) {
   if (input.index >= model.inputs.size()) {
@@ -101,32 +93,6 @@ Outcome Context::PlanInput(const ModelDescription& model,
   return {};
 }
 
-Outcome Context::ApplyInput(const InputPlan& plan) {
-  Port& port = inputs_[plan.index];
-  std::shared_ptr<Buffer> memory = port.own;
-  if (memory == nullptr || memory->size() < plan.size) {
-    Expected<std::unique_ptr<Buffer>> made =
-        Buffer::Allocate(target_, plan.size, RKNN_FLAG_MEMORY_FLAGS_DEFAULT);
-    if (!made.ok()) return Failure{std::move(made).error(), Subject::kNone};
-    memory = *std::move(made);
-  }
-  Binding binding = plan.format;
-  binding.buffer = memory->number();
-  binding.size = memory->size();
-  memory->BeginCpuAccess(CpuAccess::kWrite);
-  std::memcpy(memory->bytes().data(), plan.bytes,
-              static_cast<size_t>(plan.size));
-  memory->EndCpuAccess(CpuAccess::kWrite);
-  copies_.to_device_inputs_set.fetch_add(plan.size, std::memory_order_relaxed);
-  if (Outcome bound =
-          BindPort(Direction::kInput, plan.index, Source::kOwn, binding)) {
-    bound->subject = Subject::kInput;
-    return bound;
-  }
-  port.own = std::move(memory);
-  return {};
-}
-
 void Context::ShowCopies() {
   // Another thread's call may end after rknn_destroy; what the target keeps for
   // a context it no longer has would stay.
@@ -147,19 +113,33 @@ Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
                     ", the model has " + std::to_string(model_->inputs.size()),
                 Subject::kInput);
   }
-  const base::MutexLock lock(mutex_);
-  if (!shape_chosen_) return NoShape();
-  // All is checked before anything is copied: a failed call changes nothing.
-  std::vector<InputPlan> plans(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (Outcome wrong = PlanInput(*shape_, inputs[i], &plans[i])) return wrong;
+  for (;;) {
+    uint64_t reader = 0;
+    {
+      const base::MutexLock lock(mutex_);
+      if (!shape_chosen_) return NoShape();
+      // All is checked before anything is copied: a failed call changes
+      // nothing.
+      std::vector<InputPlan> plans(inputs.size());
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (Outcome wrong = PlanInput(*shape_, inputs[i], &plans[i])) {
+          return wrong;
+        }
+      }
+      const uint32_t lane = NextLane(&reader);
+      if (reader == 0) {
+        Outcome failed = CarryOver(plans, lane);
+        for (size_t i = 0; i < plans.size() && !failed; ++i) {
+          failed = ApplyInput(plans[i], lane);
+        }
+        if (!failed) in_lane_ = lane;
+        ShowCopies();
+        return failed;
+      }
+    }
+    // Its memory is being read.
+    AwaitRuns(reader);
   }
-  Outcome failed;
-  for (const InputPlan& plan : plans) {
-    if ((failed = ApplyInput(plan))) break;
-  }
-  ShowCopies();
-  return failed;
 }
 
 Outcome Context::BindOwnOutputs() {
@@ -245,10 +225,10 @@ Expected<std::vector<uint32_t>> ResolveOutputs(
   return indices;
 }
 
-Outcome Context::GetOutput(uint32_t index, rknn_output* output) {
+Outcome Context::GetOutput(uint32_t index, uint32_t set, rknn_output* output) {
   const TensorAttr& attr = shape_->outputs[index];
   const std::string name = std::string("output '") + attr.name + "'";
-  const Port& port = outputs_[index];
+  const Port& port = PortOf(set, Direction::kOutput, index);
   if (port.source != Source::kOwn || port.own == nullptr) {
     return Fail(Code::kFailedPrecondition,
                 name +
@@ -303,13 +283,15 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
   if (!indices.ok()) {
     return Failure{std::move(indices).error(), Subject::kOutput};
   }
+  Started shown;
+  if (Outcome failed = AwaitOutputs(&shown)) return failed;
   Outcome failed;
   size_t done = 0;
   {
     const base::MutexLock lock(mutex_);
-    if (last_run_.frame <= shape_frame_) {
+    if (shown.serial <= shape_run_) {
       return Fail(Code::kFailedPrecondition,
-                  last_run_.frame == 0
+                  shown.serial == 0
                       ? "there are no outputs yet: call rknn_run first"
                       : "there are no outputs of the shape that was chosen "
                         "since: call rknn_run first",
@@ -319,13 +301,15 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
     for (rknn_output& output : outputs) {
       if (output.is_prealloc == 0) output.buf = nullptr;
     }
-    const std::shared_ptr<Buffer> memory = output_memory_;
+    const bool second = shown.out_lane != 0;
+    const std::shared_ptr<Buffer> memory =
+        second ? second_output_memory_ : output_memory_;
     if (memory != nullptr) memory->BeginCpuAccess(CpuAccess::kRead);
     for (; done < outputs.size() && !failed; ++done) {
-      failed = GetOutput((*indices)[done], &outputs[done]);
+      failed = GetOutput((*indices)[done], second ? 2 : 0, &outputs[done]);
     }
     if (memory != nullptr) memory->EndCpuAccess(CpuAccess::kRead);
-    if (!failed && extend != nullptr) extend->frame_id = last_run_.frame;
+    if (!failed && extend != nullptr) extend->frame_id = shown.frame;
     ShowCopies();
   }
   if (failed) ReleaseOutputs(outputs);

@@ -124,6 +124,7 @@ Outcome TryDumped(Context& context, rknn_run_extend* extend,
     return failure(std::move(armed).error());
   }
   if (Outcome failed = context.Run(extend)) return failed;
+  context.AwaitRuns();
   *has_run = true;
   const Expected<LayerDump> dump = context.target().TakeDump(context.number());
   if (!dump.ok()) return failure(dump.error());
@@ -164,6 +165,7 @@ Outcome RunAndTell(Context& context, rknn_run_extend* extend) {
   }
   if (!has_run) {
     if (Outcome failed = context.Run(extend)) return failed;
+    context.AwaitRuns();
   }
   const std::span<char> text = context.PerfText();
   LogText(LogLevel::kDebug, {text.data(), text.size()});

@@ -122,7 +122,7 @@ Outcome FillPerfDetail(Context& context, rknn_perf_detail* detail) {
   return {};
 }
 
-Outcome FillPerfRun(const Context& context, rknn_perf_run* run) {
+Outcome FillPerfRun(Context& context, rknn_perf_run* run) {
   constexpr uint64_t kNanosecondsPerMicrosecond = 1000;
   run->run_duration = static_cast<int64_t>(context.last_run().report.run_ns /
                                            kNanosecondsPerMicrosecond);

@@ -5,12 +5,14 @@
 #include "client/include/rknn_api.h"
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/posix/clock.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/context.h"
 #include "client/rknnrt/log.h"
@@ -72,12 +74,37 @@ Outcome FindOwner(const rknn_init_extend* extend, const Target& target,
   return {};
 }
 
-void WarnOfFlags(uint32_t flag) {
-  if ((flag & RKNN_FLAG_ASYNC_MASK) != 0) {
-    Log(LogLevel::kWarning,
-        "rknn_init: RKNN_FLAG_ASYNC_MASK is not supported in this version: "
-        "rknn_outputs_get gives the outputs of the last run");
+// Nobody's, where it was never begun.
+Outcome Wait(Context& context, rknn_run_extend* extend) {
+  const uint64_t frame = extend == nullptr ? 0 : extend->frame_id;
+  base::Nanoseconds deadline = std::numeric_limits<base::Nanoseconds>::max();
+  if (extend != nullptr && extend->timeout_ms > 0) {
+    deadline =
+        base::MonotonicClock().Now() + extend->timeout_ms * base::kMillisecond;
   }
+  EndedRun ended;
+  switch (context.Wait(
+      frame == 0 ? Context::Which::kNewest : Context::Which::kThatFrame, frame,
+      deadline, &ended)) {
+    case Context::Waited::kEnded:
+      break;
+    case Context::Waited::kNotYet:
+      return Failure{{Code::kDeadlineExceeded,
+                      "frame " + std::to_string(ended.frame) +
+                          " has not ended yet: it can be waited for again"},
+                     Subject::kContext};
+    case Context::Waited::kNone:
+      // rknn_run has waited for it, or somebody else.
+      if (frame <= context.runs()) return {};
+      return Failure{
+          {Code::kInvalidArgument, "frame " + std::to_string(frame) +
+                                       " was never begun: the last one is " +
+                                       std::to_string(context.runs())},
+          Subject::kNone};
+  }
+  if (extend != nullptr) extend->frame_id = ended.frame;
+  if (ended.code == Code::kOk) return {};
+  return Failure{{ended.code, std::move(ended.text)}, Subject::kContext};
 }
 
 Outcome Init(rknn_context* context, const void* model, uint32_t size,
@@ -90,7 +117,6 @@ Outcome Init(rknn_context* context, const void* model, uint32_t size,
                     "number, or a path and size 0"},
                    Subject::kModel};
   }
-  WarnOfFlags(flag);
   // The target first: without a daemon no model needs to be read.
   Expected<std::shared_ptr<Target>> target = Runtime::Get().target();
   if (!target.ok()) return Failure{std::move(target).error(), Subject::kNone};
@@ -198,9 +224,10 @@ RKNND_API int rknn_run(rknn_context context, rknn_run_extend* extend) {
   });
 }
 
-// Every run of this version has ended when rknn_run returns.
-RKNND_API int rknn_wait(rknn_context context, rknn_run_extend* /*extend*/) {
-  return CallOn("rknn_wait", context, [](Context&) -> Outcome { return {}; });
+RKNND_API int rknn_wait(rknn_context context, rknn_run_extend* extend) {
+  return CallOn("rknn_wait", context, [&](Context& found) -> Outcome {
+    return rknnd::client::Wait(found, extend);
+  });
 }
 
 RKNND_API int rknn_outputs_get(rknn_context context, uint32_t n_outputs,

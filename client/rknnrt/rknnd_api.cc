@@ -6,6 +6,7 @@
 
 #include "client/include/rknnd.h"
 #include "client/rknnrt/call.h"
+#include "client/rknnrt/copy_fitting.h"
 #include "client/rknnrt/log.h"
 #include "client/rknnrt/make_context.h"
 #include "client/rknnrt/model_token.h"
@@ -18,18 +19,11 @@ namespace {
 [[gnu::used, gnu::retain]] const char kVersionText[] =
     "librknnrt version: " RKNND_CLIENT_API_VERSION;
 
-// Into a program's struct of `size` bytes, which may be an older, shorter one
-// or a newer, longer one.
-template <class Struct>
-void CopyFitting(const Struct& known, void* to, uint32_t size) {
-  std::memset(to, 0, size);
-  std::memcpy(to, &known, std::min<size_t>(size, sizeof known));
-}
-
 }  // namespace
 
 using rknnd::client::CallOn;
 using rknnd::client::Context;
+using rknnd::client::CopyFitting;
 using rknnd::client::Outcome;
 using rknnd::client::WrongParameter;
 
@@ -49,6 +43,7 @@ RKNND_API int rknnd_query_copies(rknn_context context,
                                  rknnd_copy_counters* counters, uint32_t size) {
   return CallOn("rknnd_query_copies", context, [&](Context& found) -> Outcome {
     if (counters == nullptr) return WrongParameter("counters is NULL");
+    (void)found.last_run();  // counts the runs that have ended meanwhile
     const rknnd::client::CopyCounters& copies = found.copies();
     rknnd_copy_counters known = {};
     known.to_device_inputs_set = copies.to_device_inputs_set.load();
@@ -153,7 +148,7 @@ RKNND_API int rknnd_last_run(rknn_context context, rknnd_run_report* report) {
   return CallOn("rknnd_last_run", context, [&](Context& found) -> Outcome {
     if (report == nullptr) return WrongParameter("report is NULL");
     const rknnd::client::LastRun last = found.last_run();
-    if (last.frame == 0) {
+    if (last.serial == 0) {
       return rknnd::client::Failure{{rknnd::base::Code::kFailedPrecondition,
                                      "the context has not run yet"},
                                     rknnd::client::Subject::kContext};

@@ -54,7 +54,9 @@ Runtime::Runtime(uint32_t forks, Runtime* parent)
       parent_(parent),
       newest_generation_(parent == nullptr ? 0
                                            : parent->newest_generation_.load()),
-      contexts_(newest_generation_.load()) {}
+      newest_queue_(parent == nullptr ? 0 : parent->newest_queue_.load()),
+      contexts_(newest_generation_.load()),
+      queues_(newest_queue_.load()) {}
 
 Runtime& Runtime::Get() {
   Runtime* runtime = current_runtime.load(std::memory_order_acquire);
@@ -113,6 +115,26 @@ Error Runtime::NoContext(uint64_t handle) const {
               "rknn_init or rknn_dup_context"};
 }
 
+Error Runtime::NoQueue(uint64_t handle) const {
+  if (handle == 0) {
+    return {Code::kInvalidArgument,
+            "queue 0 is no queue: did rknnd_queue_create fail?"};
+  }
+  constexpr auto kBits = HandleTable<CompletionQueue>::kIndexBits;
+  const std::string name = "queue " + std::to_string(handle);
+  if (parent_ != nullptr && (handle >> 32) == 0 &&
+      (handle >> kBits) <= parent_->newest_queue_.load()) {
+    return {Code::kInvalidArgument,
+            name +
+                " was made before fork(): a child process shares none of its "
+                "parent's; call rknnd_queue_create"};
+  }
+  return {Code::kInvalidArgument,
+          name +
+              " does not exist: it was destroyed, or never made by "
+              "rknnd_queue_create"};
+}
+
 Error Runtime::NoMemory() const {
   if (parent_ != nullptr) {
     return {Code::kInvalidArgument,
@@ -135,6 +157,38 @@ Expected<std::shared_ptr<Context>> Runtime::RemoveContext(uint64_t handle) {
   std::shared_ptr<Context> context = contexts_.Remove(handle);
   if (context == nullptr) return NoContext(handle);
   return context;
+}
+
+Expected<uint32_t> Runtime::AddQueue() {
+  Expected<std::shared_ptr<Target>> target = this->target();
+  if (!target.ok()) return std::move(target).error();
+  Expected<std::shared_ptr<CompletionQueue>> queue =
+      CompletionQueue::Make(*std::move(target));
+  if (!queue.ok()) return std::move(queue).error();
+  const uint32_t handle = queues_.Reserve();
+  if (handle == 0) {
+    return Error{Code::kResourceExhausted,
+                 "this process has " +
+                     std::to_string(HandleTable<CompletionQueue>::kCapacity) +
+                     " queues: destroy those it no longer uses"};
+  }
+  newest_queue_.store(handle >> HandleTable<CompletionQueue>::kIndexBits,
+                      std::memory_order_relaxed);
+  queues_.Fill(handle, *std::move(queue));
+  return handle;
+}
+
+Expected<std::shared_ptr<CompletionQueue>> Runtime::FindQueue(uint64_t handle) {
+  std::shared_ptr<CompletionQueue> queue = queues_.Find(handle);
+  if (queue == nullptr) return NoQueue(handle);
+  return queue;
+}
+
+Expected<std::shared_ptr<CompletionQueue>> Runtime::RemoveQueue(
+    uint64_t handle) {
+  std::shared_ptr<CompletionQueue> queue = queues_.Remove(handle);
+  if (queue == nullptr) return NoQueue(handle);
+  return queue;
 }
 
 Expected<std::shared_ptr<TensorMemory>> Runtime::FindMemory(

@@ -22,6 +22,7 @@
 
 #include "base/posix/expected.h"
 #include "base/posix/mutex.h"
+#include "client/rknnrt/completion_queue.h"
 #include "client/rknnrt/context.h"
 #include "client/rknnrt/handle_table.h"
 #include "client/rknnrt/memory_registry.h"
@@ -62,6 +63,11 @@ class Runtime {
     }
   }
 
+  // Likewise for queues of completions.
+  base::Expected<uint32_t> AddQueue();
+  base::Expected<std::shared_ptr<CompletionQueue>> FindQueue(uint64_t handle);
+  base::Expected<std::shared_ptr<CompletionQueue>> RemoveQueue(uint64_t handle);
+
   // The memory behind a pointer, or what is wrong with the pointer.
   base::Expected<std::shared_ptr<TensorMemory>> FindMemory(
       const rknn_tensor_mem* memory);
@@ -74,6 +80,7 @@ class Runtime {
 
   static base::Error TooManyContexts();
   [[nodiscard]] base::Error NoContext(uint64_t handle) const;
+  [[nodiscard]] base::Error NoQueue(uint64_t handle) const;
   [[nodiscard]] base::Error NoMemory() const;
   void NoteHandle(uint32_t handle);
 
@@ -81,8 +88,10 @@ class Runtime {
   Runtime* const parent_;  // kept only so that it is not lost
   // Generation of the newest handle, for a child to continue from.
   std::atomic<uint32_t> newest_generation_{0};
+  std::atomic<uint32_t> newest_queue_{0};  // likewise
 
   HandleTable<Context> contexts_;
+  HandleTable<CompletionQueue> queues_;
   MemoryRegistry memories_;
   base::Mutex target_mutex_;
   std::shared_ptr<Target> target_ RKNND_GUARDED_BY(target_mutex_);

@@ -92,6 +92,8 @@ Outcome Context::NoShape() const {
 Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
   Expected<std::vector<InputShape>> shapes = ShapesOf(*model_, attrs);
   if (!shapes.ok()) return Failure{std::move(shapes).error(), Subject::kInput};
+  // Their memory is of the shape before.
+  AwaitRuns();
   const base::MutexLock lock(mutex_);
   // Programs say so before each frame.
   if (std::equal(shapes->begin(), shapes->end(), asked_.begin(), asked_.end(),
@@ -113,7 +115,9 @@ Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
   // Data of another shape is no data; memory of the program's own stays bound
   // where it is large enough, and where it is not the next run says so.
   runnable_ = false;
-  shape_frame_ = frames_;
+  shape_run_ = runs_;
+  newest_.reset();
+  previous_.reset();
   for (const auto direction : {Direction::kInput, Direction::kOutput}) {
     auto& ports = direction == Direction::kInput ? inputs_ : outputs_;
     for (uint32_t i = 0; i < ports.size(); ++i) {
@@ -124,6 +128,16 @@ Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
                        : port.source == Source::kProgram
                            ? ConvertedBytes(direction, i, port.binding)
                            : 0;
+    }
+  }
+  // Memory of our own is made again; the program's stays as in set 0.
+  in_lane_ = 0;
+  for (PortSet& set : sets_) {
+    for (auto* ports : {&set.inputs, &set.outputs}) {
+      for (Port& port : *ports) {
+        port.stale = true;
+        if (port.source == Source::kOwn) port.source = Source::kNone;
+      }
     }
   }
   return {};

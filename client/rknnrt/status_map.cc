@@ -3,6 +3,7 @@
 #include "client/rknnrt/status_map.h"
 
 #include "client/include/rknn_api.h"
+#include "client/include/rknnd.h"
 
 namespace rknnd::client {
 namespace {
@@ -61,9 +62,13 @@ int ToRknnError(base::Code code, Subject subject) {
       return subject == Subject::kModel ? RKNN_ERR_MODEL_INVALID
                                         : RKNN_ERR_FAIL;
     case base::Code::kCancelled:
+      // A run that was taken back.
+      return subject == Subject::kContext ? RKNND_ERR_CANCELLED : RKNN_ERR_FAIL;
+    case base::Code::kAborted:
+      // A frame that another one took the place of.
+      return subject == Subject::kContext ? RKNND_ERR_DROPPED : RKNN_ERR_FAIL;
     case base::Code::kUnknown:
     case base::Code::kAlreadyExists:
-    case base::Code::kAborted:
     case base::Code::kInternal:
       return RKNN_ERR_FAIL;
   }

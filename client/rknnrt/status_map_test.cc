@@ -33,7 +33,7 @@ TEST_P(StatusMapTest, CodeHasItsNumberForEachSubject) {
 INSTANTIATE_TEST_SUITE_P(
     AllCodes, StatusMapTest,
     testing::Values(Row{Code::kOk, 0, 0, 0, 0, 0},
-                    Row{Code::kCancelled, -1, -1, -1, -1, -1},
+                    Row{Code::kCancelled, -1, -1, -102, -1, -1},
                     Row{Code::kUnknown, -1, -1, -1, -1, -1},
                     Row{Code::kInvalidArgument, -5, -6, -5, -8, -9},
                     Row{Code::kDeadlineExceeded, -2, -2, -2, -2, -2},
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{Code::kPermissionDenied, -3, -6, -3, -3, -3},
                     Row{Code::kResourceExhausted, -4, -4, -4, -4, -4},
                     Row{Code::kFailedPrecondition, -1, -13, -1, -8, -9},
-                    Row{Code::kAborted, -1, -1, -1, -1, -1},
+                    Row{Code::kAborted, -1, -1, -101, -1, -1},
                     Row{Code::kOutOfRange, -5, -6, -5, -8, -9},
                     Row{Code::kUnimplemented, -1, -6, -1, -1, -1},
                     Row{Code::kInternal, -1, -1, -1, -1, -1},

@@ -10,13 +10,17 @@
 #define CLIENT_RKNNRT_TARGET_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "base/posix/expected.h"
 #include "base/posix/mapping.h"
+#include "base/posix/unique_fd.h"
 #include "client/rknnrt/model_source.h"
 #include "proto/wire/codec.h"
 
@@ -58,6 +62,7 @@ struct Binding {
   bool pass_through = false;
   uint32_t w_stride = 0;
   uint32_t h_stride = 0;
+  uint32_t set = 0;  // of the context's bindings
 
   friend bool operator==(const Binding&, const Binding&) = default;
 };
@@ -80,6 +85,7 @@ struct FrameBinding {
   uint32_t fit = 0;
   std::array<uint8_t, 3> pad{};
   bool bgr_input = false;
+  uint32_t set = 0;  // of the context's bindings
 
   friend bool operator==(const FrameBinding&, const FrameBinding&) = default;
 };
@@ -98,7 +104,15 @@ struct LayerDump {
 struct RunRequest {
   uint32_t context = 0;
   uint64_t frame = 0;
-  uint32_t timeout_ms = 0;  // 0: the daemon's limit
+  uint32_t timeout_ms = 0;   // 0: the daemon's limit
+  uint64_t deadline_ns = 0;  // not begun so long after now; 0: none
+  uint32_t set = 0;          // of the context's bindings
+  bool shared = false;       // another session's equal run may answer it
+  // Numbers of the target, 0: none. A run that was started gives the fences
+  // back when it has ended, whatever became of it.
+  uint32_t fence_in = 0;
+  uint32_t fence_out = 0;
+  uint32_t notice = 0;  // that its end is told to
 };
 
 // Of a run that succeeded. Nanoseconds, by the daemon's clock.
@@ -108,6 +122,65 @@ struct RunReport {
   uint64_t total_ns = 0;
   uint32_t core = 0;
   uint32_t drops = 0;
+};
+
+// A run that was begun and is not waited for. The target's: it is used for
+// another one when nobody refers to it.
+struct StartedRun {
+  // Read only once `done`; then nobody writes them any more.
+  base::Code code = base::Code::kUnknown;
+  std::string text;  // empty on success
+  RunReport report;
+  std::atomic<bool> done{false};
+  std::atomic<uint32_t> users{0};  // RunRef's
+};
+
+// Refers to a started run. Not to be kept longer than the target.
+class RunRef {
+ public:
+  RunRef() = default;
+  explicit RunRef(StartedRun* run) : run_(run) {
+    if (run_ != nullptr) run_->users.fetch_add(1, std::memory_order_relaxed);
+  }
+  RunRef(const RunRef& other) : RunRef(other.run_) {}
+  RunRef(RunRef&& other) noexcept : run_(std::exchange(other.run_, nullptr)) {}
+  RunRef& operator=(RunRef other) noexcept {
+    std::swap(run_, other.run_);
+    return *this;
+  }
+  ~RunRef() {
+    if (run_ != nullptr) run_->users.fetch_sub(1, std::memory_order_release);
+  }
+
+  StartedRun& operator*() const { return *run_; }
+  StartedRun* operator->() const { return run_; }
+
+ private:
+  StartedRun* run_ = nullptr;
+};
+
+// How a context's frames wait; the policy's number is rknnd.h's.
+struct QueuePolicy {
+  uint32_t policy = 0;
+  uint32_t depth = 0;       // 0: the daemon's limit
+  uint64_t max_age_ns = 0;  // 0: no bound
+};
+
+// Where a thread sleeps for the ends of many runs: a descriptor that can be
+// read, level-triggered, when one of the runs that name its number ended, or
+// when the daemon is gone and somebody must look after them. Thread: any.
+class RunNotice {
+ public:
+  virtual ~RunNotice() = default;
+  [[nodiscard]] virtual int fd() const = 0;
+  [[nodiscard]] virtual uint32_t number() const = 0;
+  // To be called before one looks which runs are done, never after: what is
+  // told in between is then seen now or makes `fd` readable again. Where the
+  // daemon is gone it looks once whether another one is there, and comes back
+  // to that by itself. `runs`: whether any are on their way.
+  virtual void Clear(bool runs) = 0;
+  // `fd` stays readable until the next Clear.
+  virtual void Remind() = 0;
 };
 
 // Thread: any.
@@ -169,6 +242,13 @@ class Target {
   virtual base::Expected<wire::PerfDetail> PerfReport(uint32_t context) = 0;
   // What the model is and where its tensors lie, in words.
   virtual base::Expected<std::string> ModelDetail(uint32_t context) = 0;
+  // Whether a stream of the context's frames fits beside those of others.
+  // Room that was kept is asked for again when the target rebuilds.
+  virtual base::Expected<wire::Admission> Admit(
+      const wire::Admit& /*request*/) {
+    return base::Error{base::Code::kUnimplemented,
+                       "this target does not plan streams"};
+  }
   // The context's next run leaves what TakeDump gives, once.
   virtual base::Expected<void> ArmDump(uint32_t context) = 0;
   virtual base::Expected<LayerDump> TakeDump(uint32_t context) = 0;
@@ -182,6 +262,34 @@ class Target {
 
   // Blocks until the run has ended. Allocates nothing when it succeeds.
   virtual base::Expected<RunReport> Run(const RunRequest& request) = 0;
+
+  // Begins a run and does not wait for it. Runs of one context end in the order
+  // of their start. kResourceExhausted: as many as can be are on their way.
+  // Whatever the answer, the target gives the request's fences back.
+  virtual base::Expected<RunRef> Start(const RunRequest& request) = 0;
+  // Whether it has ended; asks nobody and waits for nothing.
+  virtual bool Look(StartedRun& run) = 0;
+  // Waits for its end, until `deadline` at most; whether it has ended.
+  virtual bool Await(StartedRun& run, base::Nanoseconds deadline) = 0;
+  // Takes queued runs of that frame, or with 0 all of the context, back; how
+  // many they were. They end with kCancelled.
+  virtual base::Expected<uint32_t> Cancel(uint32_t context, uint64_t frame) = 0;
+  // In force from the next run on.
+  virtual base::Expected<void> SetQueue(uint32_t context,
+                                        const QueuePolicy& policy) = 0;
+
+  // A number for what one run is to wait for. Keeps a descriptor of its own.
+  virtual base::Expected<uint32_t> RegisterFence(int fd) = 0;
+  // A number for what one run is to tell, and the end that can be read then.
+  struct FenceOut {
+    uint32_t number = 0;
+    base::UniqueFd fd;
+  };
+  virtual base::Expected<FenceOut> MakeFence() = 0;
+  // Of fences that no run was started with.
+  virtual void ReleaseFence(uint32_t fence) = 0;
+  // Lives as long as it is kept. Not to be kept longer than the target.
+  virtual base::Expected<std::shared_ptr<RunNotice>> MakeNotice() = 0;
 };
 
 }  // namespace rknnd::client

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
+#include "base/posix/spinning.h"
 #include "client/rknnrt/log.h"
 #include "client/session/fork_shelf.h"
 #include "proto/wire/features.h"
@@ -31,6 +33,9 @@ using base::UniqueFd;
 
 // Milliseconds of one poll(), whose argument is an int.
 constexpr Nanoseconds kLongestPoll = 60000;
+
+// Looks at the ring before a thread sleeps between two.
+constexpr int kYields = 100;
 
 constexpr char kClientVersion[] = "librknnrt 0.1.0";
 
@@ -114,6 +119,19 @@ wire::Hello MakeHello() {
   return hello;
 }
 
+RingManners MannersOf(const wire::Welcome& welcome) {
+  RingManners manners;
+  manners.marks_waits = (welcome.features & wire::kFeatureSpin) != 0;
+  // With one CPU the daemon cannot go on while this thread is awake. More than
+  // a millisecond is no daemon's setting.
+  manners.one_cpu = base::UsableCpus() == 1;
+  if (manners.marks_waits && !manners.one_cpu) {
+    manners.spin = std::min<Nanoseconds>(welcome.spin_us * base::kMicrosecond,
+                                         base::kMillisecond);
+  }
+  return manners;
+}
+
 Expected<base::Mapping> MapRing(int fd, const wire::Welcome& welcome) {
   struct stat status {};
   if (fstat(fd, &status) != 0 ||
@@ -143,7 +161,8 @@ Connection::Connection(UniqueFd socket, UniqueFd doorbell,
       doorbell_(std::move(doorbell)),
       mapping_(std::move(mapping)),
       welcome_(welcome),
-      ring_(reinterpret_cast<wire::Ring*>(mapping_.data()), doorbell_.get()) {
+      ring_(reinterpret_cast<wire::Ring*>(mapping_.data()), doorbell_.get(),
+            MannersOf(welcome)) {
   ForkShelf& shelf = ForkShelf::Get();
   shelf.AddFd(socket_.get());
   shelf.AddFd(doorbell_.get());
@@ -200,6 +219,9 @@ Expected<wire::Frame> Connection::Request(wire::Verb verb,
                                           Nanoseconds timeout) {
   if (broken()) return Gone();
   const Nanoseconds deadline = base::MonotonicClock().Now() + timeout;
+  if (Expected<void> settled = Settle(deadline); !settled.ok()) {
+    return std::move(settled).error();
+  }
   wire::Frame frame;
   frame.verb = verb;
   frame.request = ++last_request_;
@@ -225,14 +247,32 @@ Expected<wire::Frame> Connection::Request(wire::Verb verb,
   return reply;
 }
 
-void Connection::Notify(wire::Verb verb, std::vector<std::byte> body) {
+Expected<void> Connection::Settle(Nanoseconds deadline) {
+  const uint32_t written = ring_.written();
+  for (int looks = 0; !ring_.HasTaken(written); ++looks) {
+    if (!Look().alive) return Gone();
+    if (base::MonotonicClock().Now() >= deadline) {
+      return Error{Code::kDeadlineExceeded,
+                   "rknnd does not read its ring: it hangs, or is stopped"};
+    }
+    // It was woken for them and takes microseconds.
+    if (looks < kYields) {
+      sched_yield();
+    } else {
+      poll(nullptr, 0, 1);
+    }
+  }
+  return {};
+}
+
+bool Connection::Notify(wire::Verb verb, std::vector<std::byte> body,
+                        Nanoseconds patience) {
+  if (!Settle(base::MonotonicClock().Now() + patience).ok()) return false;
   wire::Frame frame;
   frame.verb = verb;
   frame.request = ++last_request_;
   frame.body = std::move(body);
-  // If it cannot be sent the daemon is on its way out, and all is gone anyway.
-  [[maybe_unused]] const Expected<void> sent =
-      wire::SendFrame(socket_.get(), frame, base::Block::kNo);
+  return wire::SendFrame(socket_.get(), frame, base::Block::kNo).ok();
 }
 
 void Connection::ReadEvents() {

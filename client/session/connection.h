@@ -25,6 +25,9 @@ namespace rknnd::client {
 // Thread: Request and ReadEvents one at a time; all else any.
 class Connection {
  public:
+  // A daemon that does not read its ring for so long reads no release either.
+  static constexpr base::Nanoseconds kNotifyPatience = base::kSecond;
+
   // Says hello on a connected socket.
   static base::Expected<std::shared_ptr<Connection>> Open(
       base::UniqueFd socket, base::Nanoseconds timeout);
@@ -35,16 +38,22 @@ class Connection {
   [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
   [[nodiscard]] RingClient& ring() { return ring_; }
 
-  // Sends a request with the borrowed `fds` and waits for its reply; events
-  // that come before it are handled. A reply that says no is its error;
+  // Settles, sends a request with the borrowed `fds` and waits for its reply;
+  // events that come before it are handled. A reply that says no is its error;
   // so is a connection that broke, which broken() tells apart.
   base::Expected<wire::Frame> Request(wire::Verb verb,
                                       std::vector<std::byte> body,
                                       std::span<const int> fds,
                                       base::Nanoseconds timeout);
 
-  // Sends a request whose reply nobody waits for.
-  void Notify(wire::Verb verb, std::vector<std::byte> body);
+  // Waits until the daemon has taken all entries that are in the ring now, or
+  // is gone: what is sent afterwards does not overtake them.
+  base::Expected<void> Settle(base::Nanoseconds deadline);
+
+  // Sends a request, settled, whose reply nobody waits for; false when it was
+  // not sent.
+  bool Notify(wire::Verb verb, std::vector<std::byte> body,
+              base::Nanoseconds patience = kNotifyPatience);
 
   // Handles events that have arrived. Never blocks.
   void ReadEvents();

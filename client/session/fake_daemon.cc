@@ -3,6 +3,7 @@
 #include "client/session/fake_daemon.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,12 +13,12 @@
 #include <list>
 #include <utility>
 
-#include "base/posix/futex.h"
 #include "base/posix/half.h"
 #include "base/posix/memfd.h"
 #include "base/posix/model_options.h"
 #include "base/posix/socket.h"
 #include "client/include/rknn_api.h"
+#include "proto/wire/features.h"
 
 namespace rknnd::client {
 namespace {
@@ -81,32 +82,6 @@ wire::ContextInfo FakeModel() {
   return info;
 }
 
-float ReadElement(const std::byte* from, uint32_t type, uint32_t i) {
-  switch (type) {
-    case RKNN_TENSOR_UINT8:
-      return static_cast<float>(static_cast<uint8_t>(from[i]));
-    case RKNN_TENSOR_FLOAT16: {
-      base::Half half = 0;
-      std::memcpy(&half, from + i * sizeof half, sizeof half);
-      return base::HalfToFloat(half);
-    }
-    default: {
-      float value = 0;
-      std::memcpy(&value, from + i * sizeof value, sizeof value);
-      return value;
-    }
-  }
-}
-
-void WriteElement(std::byte* to, uint32_t type, uint32_t i, float value) {
-  if (type == RKNN_TENSOR_FLOAT16) {
-    const base::Half half = base::FloatToHalf(value);
-    std::memcpy(to + i * sizeof half, &half, sizeof half);
-  } else {
-    std::memcpy(to + i * sizeof value, &value, sizeof value);
-  }
-}
-
 }  // namespace
 
 FakeDaemon::FakeDaemon(std::string path) : path_(std::move(path)) { Start(); }
@@ -131,6 +106,12 @@ void FakeDaemon::Start() {
           }
           poll(entries.data(), entries.size(), -1);
           if (stop_) return;
+          if (entries[0].revents != 0) {
+            uint64_t told = 0;
+            [[maybe_unused]] const ssize_t drained =
+                read(wakeup_.get(), &told, sizeof told);
+            for (Session& session : sessions) ReleaseHeld(session);
+          }
           size_t at = 2;
           for (auto session = sessions.begin(); session != sessions.end();
                at += 2) {
@@ -158,11 +139,32 @@ void FakeDaemon::Stop(bool keep_models) {
   seen_.contexts.clear();
   seen_.buffers.clear();
   seen_.internal.clear();
+  seen_.open_fences.clear();
+  waits_.clear();
+}
+
+void FakeDaemon::Release(uint32_t count) {
+  to_release_ += count;
+  base::SignalEventFd(wakeup_.get());
 }
 
 void FakeDaemon::set_log_line(std::string line) {
   const base::MutexLock lock(mutex_);
   log_line_ = std::move(line);
+}
+
+bool FakeDaemon::FenceCanBeRead(uint32_t number, int timeout_ms) {
+  UniqueFd own;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto fence = waits_.find(number);
+    if (fence == waits_.end()) return false;
+    own = *base::Duplicate(fence->second.get());
+  }
+  pollfd entry = {own.get(), POLLIN, 0};
+  poll(&entry, 1, timeout_ms);
+  char byte = 0;
+  return read(own.get(), &byte, sizeof byte) == 1;
 }
 
 void FakeDaemon::AwaitRuns(uint64_t count) {
@@ -230,10 +232,20 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
     case wire::Verb::kImportBuffer:
     case wire::Verb::kReleaseBuffer:
       return Buffers(session, request);
+    case wire::Verb::kRegisterFence:
+    case wire::Verb::kReleaseFence:
+      return Fences(session, request);
+    case wire::Verb::kSetQueue:
+      seen_.last_queue = Must(wire::Decode<wire::SetQueue>(request.body));
+      ++seen_.queues;
+      return Reply(wire::Empty{});
     case wire::Verb::kDestroyContext: {
       const auto destroy =
           Must(wire::Decode<wire::DestroyContext>(request.body));
       session.contexts.erase(destroy.context);
+      wire::Submission all{};
+      all.context = destroy.context;
+      Cancel(session, all);
       seen_.contexts.erase(destroy.context);
       return Reply(wire::Empty{});
     }
@@ -269,6 +281,7 @@ wire::Frame FakeDaemon::Hello(Session& session) {
   welcome.ring_entries = wire::kRingEntries;
   welcome.cores = 3;
   welcome.keeps_models = keeps_models_;
+  welcome.features = wire::kFeatureScheduling;
   welcome.limits = limits_;
   wire::SetText(welcome.soc, "rk3588");
   wire::SetText(welcome.api_version, "2.3.2 (fake)");
@@ -366,9 +379,28 @@ wire::Frame FakeDaemon::Bind(Session& session, const wire::Frame& request) {
     return Refuse(Code::kNotFound, "no such context or buffer");
   }
   auto& ports = bind.output ? context->second.outputs : context->second.inputs;
-  ports[bind.index] = bind;
+  ports[{bind.set, bind.index}] = bind;
   ++seen_.binds;
   seen_.last_bind = bind;
+  return Reply(wire::Empty{});
+}
+
+wire::Frame FakeDaemon::Fences(Session& session, wire::Frame& request) {
+  if (request.verb == wire::Verb::kReleaseFence) {
+    const auto release = Must(wire::Decode<wire::ReleaseFence>(request.body));
+    session.fences.erase(release.fence);
+    waits_.erase(release.fence);
+    seen_.open_fences.erase(release.fence);
+    return Reply(wire::Empty{});
+  }
+  const auto fence = Must(wire::Decode<wire::RegisterFence>(request.body));
+  if (fence.out) {
+    session.fences[fence.fence] = std::move(request.fds.at(0));
+  } else {
+    waits_[fence.fence] = std::move(request.fds.at(0));
+  }
+  seen_.open_fences.insert(fence.fence);
+  ++(fence.out ? seen_.notices : seen_.fences);
   return Reply(wire::Empty{});
 }
 
@@ -411,66 +443,5 @@ wire::Frame FakeDaemon::Buffers(Session& session, const wire::Frame& request) {
   return reply;
 }
 
-void FakeDaemon::ServeRing(Session& session) {
-  uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t drained =
-      read(session.doorbell.get(), &rings, sizeof rings);
-  auto* ring = reinterpret_cast<wire::Ring*>(session.ring.data());
-  const uint32_t tail = ring->header.tail.load(std::memory_order_acquire);
-  for (; session.head != tail; ++session.head) {
-    const wire::Submission job =
-        ring->submissions[session.head & (wire::kRingEntries - 1)];
-    {
-      const base::MutexLock lock(mutex_);
-      ++seen_.runs;
-      seen_.last_timeout_ms = job.timeout_ms;
-    }
-    if (runs_ != Runs::kIgnore) Complete(session, job);
-    run_seen_.notify_all();
-  }
-}
-
-void FakeDaemon::Complete(Session& session, const wire::Submission& job) {
-  auto* ring = reinterpret_cast<wire::Ring*>(session.ring.data());
-  wire::Completion& completion = ring->completions[job.slot];
-  std::string failure;
-  Code code = Code::kOk;
-  if (runs_ == Runs::kFail) {
-    code = Code::kInternal;
-    failure = "told to fail";
-  } else if (runs_ == Runs::kDrain) {
-    code = Code::kUnavailable;
-    failure = "takes no new jobs";
-  }
-  const auto context = session.contexts.find(job.context);
-  if (context == session.contexts.end()) {
-    code = Code::kNotFound;
-    failure = "no such context";
-  } else if (code == Code::kOk) {
-    const wire::Bind& in = context->second.inputs[0];
-    const wire::Bind& out = context->second.outputs[0];
-    if (in.buffer == 0 || out.buffer == 0) {
-      code = Code::kFailedPrecondition;
-      failure = "not bound";
-    } else {
-      const std::byte* from =
-          session.buffers[in.buffer].mapping.data() + in.offset;
-      std::byte* to = session.buffers[out.buffer].mapping.data() + out.offset;
-      for (uint32_t i = 0; i < kFakeElements; ++i) {
-        WriteElement(to, out.type, i, ReadElement(from, in.type, i));
-      }
-    }
-  }
-  completion.code = static_cast<int32_t>(code);
-  completion.frame = job.frame;
-  completion.queue_ns = 1000;
-  completion.run_ns = 5000;
-  completion.total_ns = 7000;
-  completion.core = 1;
-  completion.text_size = static_cast<uint32_t>(failure.size());
-  std::memcpy(ring->texts[job.slot].text, failure.data(), failure.size());
-  completion.sequence.store(job.sequence, std::memory_order_release);
-  base::FutexWakeOne(&completion.sequence);
-}
-
+// What a set does not bind is as in set 0.
 }  // namespace rknnd::client

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/posix/mapping.h"
@@ -44,8 +45,11 @@ class FakeDaemon {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   // How runs are answered from now on.
-  enum class Runs { kAnswer, kIgnore, kFail, kDrain };
+  // kHold: one by one, when Release says so.
+  enum class Runs { kAnswer, kIgnore, kFail, kDrain, kHold };
   void set_runs(Runs runs) { runs_ = runs; }
+  // As one that is stopped, but for its socket.
+  void set_reads_rings(bool reads) { reads_rings_ = reads; }
   // Says in Welcome that model bytes survive.
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
   // Asks for the models whose weights others share.
@@ -59,13 +63,26 @@ class FakeDaemon {
   void set_refuses_binds(bool refuses) { refuses_binds_ = refuses; }
   // Sent to every session that makes its next request.
   void set_log_line(std::string line);
+  // Answers so many of the runs that are held, the oldest of each session
+  // first.
+  void Release(uint32_t count);
+  // Those that found no run to answer.
+  void ClearReleases() { to_release_ = 0; }
+  // Whether a fence that a run waits for is signalled, with a byte.
+  bool FenceCanBeRead(uint32_t number, int timeout_ms = 0);
   // Waits until so many runs were seen, since ever.
   void AwaitRuns(uint64_t count);
 
   // What it has now and what it saw since ever.
   struct Seen {
     uint64_t hellos = 0, uploads = 0, creates = 0, allocations = 0, imports = 0;
-    uint64_t binds = 0, runs = 0;
+    uint64_t binds = 0, runs = 0, fences = 0, notices = 0;
+    std::set<uint32_t> open_fences;  // that were not released, of both kinds
+    std::vector<uint64_t> frames;    // of the runs
+    std::vector<uint32_t> inputs;    // the buffer bound when each came
+    wire::Submission last_job{};
+    wire::SetQueue last_queue{};
+    uint64_t queues = 0;
     std::set<uint32_t> contexts, buffers;
     std::map<uint32_t, uint32_t> core_masks;  // by context
     // Likewise: the first extent of the first input.
@@ -87,8 +104,10 @@ class FakeDaemon {
   struct Memory {
     base::Mapping mapping;
   };
+  // By set and index.
+  using Ports = std::map<std::pair<uint32_t, uint32_t>, wire::Bind>;
   struct FakeContext {
-    std::map<uint32_t, wire::Bind> inputs, outputs;
+    Ports inputs, outputs;
   };
   struct Session {
     base::UniqueFd socket, doorbell;
@@ -96,13 +115,20 @@ class FakeDaemon {
     uint32_t head = 0;
     std::map<uint32_t, FakeContext> contexts;
     std::map<uint32_t, Memory> buffers;
+    std::map<uint32_t, base::UniqueFd> fences;
+    std::vector<wire::Submission> held;
   };
 
   void Serve();
   bool ServeSocket(Session& session);
   wire::Frame Answer(Session& session, wire::Frame& request);
+  static wire::Bind BoundIn(Ports& ports, uint32_t set);
   void ServeRing(Session& session);
   void Complete(Session& session, const wire::Submission& job);
+  void Cancel(Session& session, const wire::Submission& job);
+  void Finish(Session& session, const wire::Submission& job, base::Code code,
+              const std::string& failure, uint32_t count);
+  void ReleaseHeld(Session& session);
 
   wire::Frame Hello(Session& session) RKNND_REQUIRES(mutex_);
   wire::Frame Create(Session& session, const wire::Frame& request)
@@ -114,14 +140,18 @@ class FakeDaemon {
       RKNND_REQUIRES(mutex_);
   wire::Frame Buffers(Session& session, const wire::Frame& request)
       RKNND_REQUIRES(mutex_);
+  wire::Frame Fences(Session& session, wire::Frame& request)
+      RKNND_REQUIRES(mutex_);
 
   const std::string path_;
   std::atomic<Runs> runs_{Runs::kAnswer};
+  std::atomic<bool> reads_rings_{true};
   std::atomic<bool> keeps_models_{true};
   std::atomic<bool> lacks_owners_{true};
   std::atomic<bool> silent_about_buffers_{false};
   std::atomic<bool> refuses_binds_{false};
   std::atomic<uint32_t> limits_{0};
+  std::atomic<uint32_t> to_release_{0};
   std::atomic<bool> stop_{false};
   base::UniqueFd wakeup_;
   std::thread thread_;
@@ -131,6 +161,7 @@ class FakeDaemon {
   base::CondVar run_seen_;
   Seen seen_ RKNND_GUARDED_BY(mutex_);
   std::string log_line_ RKNND_GUARDED_BY(mutex_);
+  std::map<uint32_t, base::UniqueFd> waits_ RKNND_GUARDED_BY(mutex_);
 };
 
 }  // namespace rknnd::client

@@ -72,6 +72,23 @@ Expected<std::string> SessionTarget::ModelDetail(uint32_t context) {
   return std::move(detail->text);
 }
 
+Expected<wire::Admission> SessionTarget::Admit(const wire::Admit& request) {
+  return Ask([&](Connection& connection) -> Expected<wire::Admission> {
+    Expected<wire::Frame> reply = Send(connection, wire::Verb::kAdmit, request);
+    if (!reply.ok()) return std::move(reply).error();
+    Expected<wire::Admission> answer =
+        wire::Decode<wire::Admission>(reply->body);
+    const auto record = contexts_.find(request.context);
+    if (!answer.ok() || record == contexts_.end()) return answer;
+    if (request.rate_mhz == 0) {
+      record->second.stream.reset();
+    } else if (request.reserve && answer->fits) {
+      record->second.stream = request;
+    }
+    return answer;
+  });
+}
+
 Expected<void> SessionTarget::ArmDump(uint32_t context) {
   return Ask([&](Connection& connection) -> Expected<void> {
     wire::DumpRequest request{};

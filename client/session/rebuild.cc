@@ -78,10 +78,13 @@ Expected<std::shared_ptr<Connection>> SessionTarget::Connected(
 }
 
 Error SessionTarget::GaveUp(const Error& last, bool at_bound) {
+  Error error = {
+      last.code,
+      last.message + "; it went away and the session was not restored"};
+  if (at_bound) FailFlights(error);
   const base::MutexLock lock(mutex_);
   state_ = at_bound ? State::kDown : State::kBroken;
-  return {last.code,
-          last.message + "; it went away and the session was not restored"};
+  return error;
 }
 
 Error SessionTarget::KeepsDying() {
@@ -124,8 +127,11 @@ Expected<std::shared_ptr<Connection>> SessionTarget::Rebuild(
     Expected<std::shared_ptr<Connection>> connection = Connect();
     Error failure{Code::kUnavailable, options_.name + " went away again"};
     if (connection.ok()) {
-      if (ReplayBuffers(**connection) && ReplayContexts(**connection)) {
+      if (ReplayBuffers(**connection) && ReplayContexts(**connection) &&
+          ReplayFences(**connection)) {
         Log(LogLevel::kWarning, options_.name + " is back: session restored");
+        // Before anybody else's new runs.
+        MoveFlights(*connection);
         const base::MutexLock lock(mutex_);
         connection_ = *connection;
         state_ = State::kConnected;
@@ -197,13 +203,32 @@ Expected<void> SessionTarget::ReplayContext(Connection& connection,
                           bound.error().code == Code::kInvalidArgument;
     if (!bound.ok() && !outgrown) return bound;
   }
+  if (record.stream.has_value()) ReplayStream(connection, *record.stream);
+  if (record.queue) {
+    Expected<void> set = SetQueueOn(connection, number, *record.queue);
+    if (!set.ok()) return set;
+  }
   return ReplayFrames(connection, number, record);
+}
+
+void SessionTarget::ReplayStream(Connection& connection,
+                                 const wire::Admit& stream) {
+  // The context is of use without it.
+  Expected<wire::Frame> reply = Send(connection, wire::Verb::kAdmit, stream);
+  if (!reply.ok()) return;
+  const Expected<wire::Admission> answer =
+      wire::Decode<wire::Admission>(reply->body);
+  if (!answer.ok() || answer->fits) return;
+  Log(LogLevel::kWarning,
+      "rknnd was restarted and keeps no room any more for "
+      "the stream of context " +
+          std::to_string(stream.context) + ": " + answer->reason);
 }
 
 Expected<void> SessionTarget::ReplayFrames(Connection& connection,
                                            uint32_t number,
                                            const ContextRecord& record) {
-  for (const auto& [index, frame] : record.frames) {
+  for (const auto& [port, frame] : record.frames) {
     // As for tensors: memory may be gone, or the shape another.
     const bool there =
         std::all_of(frame.planes.begin(), frame.planes.end(),
@@ -211,7 +236,7 @@ Expected<void> SessionTarget::ReplayFrames(Connection& connection,
                       return plane.buffer == 0 || HasBuffer(plane.buffer);
                     });
     if (!there) continue;
-    Expected<void> bound = BindFrameOn(connection, number, index, frame);
+    Expected<void> bound = BindFrameOn(connection, number, port.index, frame);
     const bool outgrown = !bound.ok() && !record.shapes.empty() &&
                           bound.error().code == Code::kInvalidArgument;
     if (!bound.ok() && !outgrown) return bound;

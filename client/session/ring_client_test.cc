@@ -1,10 +1,16 @@
 #include "client/session/ring_client.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <thread>
+#include <vector>
 
+#include "base/posix/clock.h"
+#include "base/posix/futex.h"
 #include "base/posix/mapping.h"
 #include "base/posix/socket.h"
 
@@ -66,14 +72,28 @@ TEST_F(RingClientTest, CompletionIsTakenOnce) {
 }
 
 TEST_F(RingClientTest, NoMoreJobsThanSlotsAreUnderWay) {
-  for (uint32_t i = 0; i < wire::kRingEntries; ++i) Submit(1);
+  for (uint32_t i = 0; i < RingClient::kMostRuns; ++i) Submit(1);
   EXPECT_FALSE(client_.Submit({}).has_value());
-  EXPECT_EQ(ring()->header.tail.load(), wire::kRingEntries);
+  EXPECT_FALSE(client_.TrySubmit({}).has_value());
+  EXPECT_EQ(ring()->header.tail.load(), RingClient::kMostRuns);
+}
+
+TEST_F(RingClientTest, LastSlotIsForTakingRunsBack) {
+  for (uint32_t i = 0; i < RingClient::kMostRuns; ++i) Submit(1);
+  wire::Submission cancel{};
+  cancel.operation = static_cast<uint32_t>(wire::RingOperation::kCancel);
+  const std::optional<Ticket> ticket = client_.Submit(cancel);
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_FALSE(client_.Submit(cancel).has_value());
+  Complete(*ticket);
+  client_.Take(*ticket);
+  EXPECT_FALSE(client_.TrySubmit({}).has_value());
+  EXPECT_TRUE(client_.Submit(cancel).has_value());
 }
 
 TEST_F(RingClientTest, SlotOfAGivenUpJobComesFreeWithItsAnswer) {
   std::optional<Ticket> last;
-  for (uint32_t i = 0; i < wire::kRingEntries; ++i) last = Submit(1);
+  for (uint32_t i = 0; i < RingClient::kMostRuns; ++i) last = Submit(1);
   client_.Abandon(*last);
   EXPECT_FALSE(client_.Submit({}).has_value());
   Complete(*last);
@@ -119,6 +139,154 @@ TEST_F(RingClientTest, RecordOfAContextThatIsGoneIsUsedAgain) {
   client_.ShowCopies(1000, 3, 3);
   EXPECT_EQ(ring()->copies[2].context, 1000U);
   EXPECT_EQ(ring()->copies[2].to_device_inputs_set, 3U);
+}
+
+// Both counters, and the number of a slot's job, wrap after 2^32.
+TEST_F(RingClientTest, CountersGoOnAfterTheyWrap) {
+  ring()->header.tail.store(0xfffffff0);
+  RingManners manners;
+  manners.last_sequence = 0xfffffff0;
+  RingClient client(ring(), doorbell_.get(), manners);
+  for (uint32_t i = 0; i < 40; ++i) {
+    wire::Submission job{};
+    job.context = i;
+    const std::optional<Ticket> ticket = client.Submit(job);
+    ASSERT_TRUE(ticket.has_value());
+    ASSERT_NE(ticket->sequence, 0U);
+    ASSERT_EQ(ring()->header.tail.load(), 0xfffffff1 + i);
+    ASSERT_EQ(
+        ring()->submissions[(0xfffffff0 + i) % wire::kRingEntries].context, i);
+    ASSERT_FALSE(client.IsDone(*ticket));
+    Complete(*ticket);
+    ASSERT_TRUE(client.Wait(*ticket, 0));
+    client.Take(*ticket);
+  }
+}
+
+TEST_F(RingClientTest, DoorbellIsLeftOutWhileSomebodyLooks) {
+  RingManners manners;
+  manners.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), manners);
+  ring()->header.polled.store(1);
+  ASSERT_TRUE(client.Submit({}).has_value());
+  uint64_t rings = 0;
+  EXPECT_LT(read(doorbell_.get(), &rings, sizeof rings), 0);
+  ring()->header.polled.store(0);
+  ASSERT_TRUE(client.Submit({}).has_value());
+  EXPECT_EQ(read(doorbell_.get(), &rings, sizeof rings),
+            static_cast<ssize_t>(sizeof rings));
+  EXPECT_EQ(rings, 1U);
+}
+
+TEST_F(RingClientTest, DaemonThatDoesNotSaySoIsAlwaysRungFor) {
+  ring()->header.polled.store(1);
+  Submit(1);
+  uint64_t rings = 0;
+  EXPECT_EQ(read(doorbell_.get(), &rings, sizeof rings),
+            static_cast<ssize_t>(sizeof rings));
+}
+
+TEST_F(RingClientTest, WhoSleepsSaysSoAndTakesItBack) {
+  RingManners manners;
+  manners.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), manners);
+  const Ticket ticket = client.Submit({}).value_or(Ticket{});
+  std::atomic<uint32_t>& asleep = ring()->header.asleep[ticket.slot / 32];
+  std::thread daemon([&] {
+    while ((asleep.load() >> (ticket.slot % 32) & 1) == 0) {
+    }
+    Complete(ticket);
+    base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
+  });
+  EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
+  daemon.join();
+  EXPECT_EQ(asleep.load(), 0U);
+}
+
+TEST_F(RingClientTest, AnswerWithinTheTimeAwakeNeedsNoSleep) {
+  RingManners manners;
+  manners.marks_waits = true;
+  manners.spin = 3600 * base::kSecond;
+  RingClient client(ring(), doorbell_.get(), manners);
+  const Ticket ticket = client.Submit({}).value_or(Ticket{});
+  std::thread daemon([&] { Complete(ticket); });  // and wakes nobody
+  EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
+  daemon.join();
+}
+
+TEST_F(RingClientTest, NobodyWaitsAwakeForJobsThatTakeLonger) {
+  RingManners manners;
+  manners.marks_waits = true;
+  manners.spin = 900 * base::kMillisecond;
+  RingClient client(ring(), doorbell_.get(), manners);
+  for (int i = 0; i < 40; ++i) {
+    const Ticket slow = client.Submit({}).value_or(Ticket{});
+    Complete(slow);
+    ring()->completions[slow.slot].total_ns = 10 * base::kSecond;
+    client.Take(slow);
+  }
+  const Ticket ticket = client.Submit({}).value_or(Ticket{});
+  const base::MonotonicClock clock;
+  const base::Nanoseconds begun = clock.Now();
+  base::Nanoseconds asleep_at = 0;
+  std::thread daemon([&] {
+    while (ring()->header.asleep[ticket.slot / 32].load() == 0) {
+    }
+    asleep_at = clock.Now();
+    Complete(ticket);
+    base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
+  });
+  EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
+  daemon.join();
+  EXPECT_LT(asleep_at - begun, manners.spin);
+}
+
+TEST_F(RingClientTest, WhoGivesUpLeavesTheOthersMarked) {
+  RingManners manners;
+  manners.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), manners);
+  const Ticket ticket = *client.Submit({});
+  std::thread patient(
+      [&] { EXPECT_TRUE(client.Wait(ticket, 20 * base::kSecond)); });
+  const auto& asleep = ring()->header.asleep[ticket.slot / 32];
+  while (asleep.load() == 0) std::this_thread::yield();
+  EXPECT_FALSE(client.Wait(ticket, base::kMillisecond));
+  EXPECT_NE(asleep.load(), 0U);
+  Complete(ticket);
+  base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
+  patient.join();
+  EXPECT_EQ(asleep.load(), 0U);
+}
+
+// The daemon wakes one, as the bit says that somebody sleeps.
+TEST_F(RingClientTest, OneWakeUpIsEnoughForAllWhoWaitForARun) {
+  RingManners manners;
+  manners.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), manners);
+  const base::MonotonicClock clock;
+  const base::Nanoseconds begun = clock.Now();
+  for (int round = 0; round < 200; ++round) {
+    const Ticket ticket = *client.Submit({});
+    std::vector<std::thread> threads;
+    std::atomic<int> waiting{0};
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        ++waiting;
+        EXPECT_TRUE(client.Wait(ticket, 20 * base::kSecond));
+      });
+    }
+    const auto& asleep = ring()->header.asleep[ticket.slot / 32];
+    while (waiting.load() < 3 || asleep.load() == 0) std::this_thread::yield();
+    // Most rounds find all of them asleep.
+    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
+    Complete(ticket);
+    if (asleep.load() != 0) {
+      base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_LT(clock.Now(), begun + 15 * base::kSecond) << "round " << round;
+    client.Take(ticket);
+  }
 }
 
 }  // namespace

@@ -48,17 +48,19 @@ void SessionTarget::ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
 
 SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
                                            const wire::Submission& job,
+                                           Nanoseconds now,
                                            Nanoseconds deadline,
                                            Answer* answer) {
   RingClient& ring = connection.ring();
   std::optional<Ticket> ticket;
   for (;;) {
     if (!ticket) ticket = ring.Submit(job);
+    if (!ticket) LandStarted();
     bool done = false;
     if (ticket) {
-      const Nanoseconds left = deadline - clock_.Now();
-      done = ring.Wait(*ticket,
-                       std::clamp<Nanoseconds>(left, 0, RingClient::kSlice));
+      done = ring.Wait(
+          *ticket,
+          std::clamp<Nanoseconds>(deadline - now, 0, RingClient::kSlice), now);
     }
     if (!done) {
       const Connection::Health health = connection.Look();
@@ -74,22 +76,20 @@ SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
       *answer = ring.Take(*ticket);
       return RunEnd::kAnswered;
     }
-    if (clock_.Now() < deadline) continue;
+    now = clock_.Now();
+    if (now < deadline) continue;
     if (ticket) ring.Abandon(*ticket);
     return RunEnd::kTimedOut;
   }
 }
 
-Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
-  wire::Submission job{};
-  job.context = request.context;
-  job.frame = request.frame;
-  job.timeout_ms = request.timeout_ms;
-  const bool bounded = request.timeout_ms != 0;
+Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
+  const bool bounded = job.timeout_ms != 0;
   const Nanoseconds limit =
-      bounded ? request.timeout_ms * base::kMillisecond + options_.run_grace
+      bounded ? job.timeout_ms * base::kMillisecond + options_.run_grace
               : kRunTimeout;
-  Nanoseconds deadline = clock_.Now() + limit;
+  Nanoseconds now = clock_.Now();
+  Nanoseconds deadline = now + limit;
   Nanoseconds refused_since = 0;
   // What the last try was refused with, where another one may do better.
   std::optional<Error> refused;
@@ -100,11 +100,12 @@ Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
       Expected<std::shared_ptr<Connection>> recovered = Recover(deadline);
       if (!recovered.ok()) return std::move(recovered).error();
       connection = *std::move(recovered);
+      now = clock_.Now();
       // The program's own limit holds over the rebuild too; ours starts anew.
-      if (!bounded) deadline = clock_.Now() + limit;
+      if (!bounded) deadline = now + limit;
     }
     Answer answer;
-    switch (RunOn(*connection, job, deadline, &answer)) {
+    switch (RunOn(*connection, job, now, deadline, &answer)) {
       case RunEnd::kDaemonDied:
         ++deaths;  // again, with the next one
         continue;
@@ -113,23 +114,29 @@ Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
       case RunEnd::kAnswered:
         break;
     }
-    if (answer.code == Code::kOk) {
-      return RunReport{answer.queue_ns, answer.run_ns, answer.total_ns,
-                       answer.core, answer.drops};
-    }
+    if (answer.code == Code::kOk) return answer;
     if (answer.code == Code::kUnavailable &&
         AwaitSuccessor(deadline, &refused_since)) {
       refused = Error{answer.code, std::move(answer.text)};
       continue;
     }
     if (answer.code == Code::kNotFound) {
-      if (std::optional<Error> lost = WhyLost(request.context, deadline)) {
+      if (std::optional<Error> lost = WhyLost(job.context, deadline)) {
         return *std::move(lost);
       }
     }
     return Error{answer.code, std::move(answer.text)};
   }
   return KeepsDying();
+}
+
+Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
+  const Expected<Answer> answer = Put(JobOf(request));
+  ReleaseFence(request.fence_in);
+  ReleaseFence(request.fence_out);
+  if (!answer.ok()) return answer.error();
+  return RunReport{answer->queue_ns, answer->run_ns, answer->total_ns,
+                   answer->core, answer->drops};
 }
 
 }  // namespace rknnd::client

@@ -24,6 +24,10 @@ Expected<std::shared_ptr<SessionTarget>> SessionTarget::Open(
   std::shared_ptr<SessionTarget> target(new SessionTarget(std::move(options)));
   Expected<std::shared_ptr<Connection>> connection = target->Connect();
   if (!connection.ok()) return std::move(connection).error();
+  {
+    const base::MutexLock lock(target->flights_mutex_);
+    target->flying_on_ = *connection;
+  }
   const base::MutexLock lock(target->mutex_);
   target->connection_ = *std::move(connection);
   return target;
@@ -201,10 +205,15 @@ Expected<void> SessionTarget::DestroyContext(uint32_t context) {
         record != contexts_.end() && record->second.lost.has_value();
     if (record != contexts_.end()) contexts_.erase(record);
     if (connection != nullptr) connection->ring().ForgetCopies(context);
-    if (lost || connection == nullptr) return {};
-    wire::DestroyContext destroy{};
-    destroy.context = context;
-    return Done(Send(*connection, wire::Verb::kDestroyContext, destroy));
+    Expected<void> done;
+    if (!lost && connection != nullptr) {
+      wire::DestroyContext destroy{};
+      destroy.context = context;
+      done = Done(Send(*connection, wire::Verb::kDestroyContext, destroy));
+    }
+    // Of a daemon that is there it gets its answers.
+    CancelFlights(context, connection == nullptr || connection->broken());
+    return done;
   });
 }
 
@@ -252,12 +261,12 @@ Expected<std::shared_ptr<const ModelDescription>> SessionTarget::SetShapes(
 }
 
 Expected<void> SessionTarget::BindOn(Connection& connection, uint32_t context,
-                                     const std::pair<Direction, uint32_t>& port,
-                                     const Binding& binding) {
+                                     const Port& port, const Binding& binding) {
   wire::Bind request{};
   request.context = context;
-  request.output = port.first == Direction::kOutput;
-  request.index = port.second;
+  request.set = port.set;
+  request.output = port.direction == Direction::kOutput;
+  request.index = port.index;
   request.buffer = binding.buffer;
   request.offset = binding.offset;
   request.size = binding.size;
@@ -276,11 +285,12 @@ Expected<void> SessionTarget::Bind(uint32_t context, Direction direction,
     if (record != contexts_.end() && record->second.lost) {
       return *record->second.lost;
     }
-    const std::pair<Direction, uint32_t> port(direction, index);
+    const Port port{binding.set, direction, index};
     Expected<void> done = BindOn(connection, context, port, binding);
     if (done.ok() && record != contexts_.end()) {
+      KeepBinding(context, port, record->second);
       record->second.bindings[port] = binding;
-      if (direction == Direction::kInput) record->second.frames.erase(index);
+      if (direction == Direction::kInput) record->second.frames.erase(port);
     }
     return done;
   });
@@ -292,6 +302,7 @@ Expected<void> SessionTarget::BindFrameOn(Connection& connection,
   wire::BindFrame request{};
   request.context = context;
   request.index = index;
+  request.set = frame.set;
   request.format = frame.format;
   request.width = frame.width;
   request.height = frame.height;
@@ -320,8 +331,10 @@ Expected<void> SessionTarget::BindFrame(uint32_t context, uint32_t index,
     }
     Expected<void> done = BindFrameOn(connection, context, index, frame);
     if (done.ok() && record != contexts_.end()) {
-      record->second.frames[index] = frame;
-      record->second.bindings.erase({Direction::kInput, index});
+      const Port port{frame.set, Direction::kInput, index};
+      KeepBinding(context, port, record->second);
+      record->second.frames[port] = frame;
+      record->second.bindings.erase(port);
     }
     return done;
   });
@@ -350,6 +363,30 @@ Expected<void> SessionTarget::SetInternalMemory(uint32_t context,
     if (done.ok() && record != contexts_.end()) {
       record->second.internal = memory;
     }
+    return done;
+  });
+}
+
+Expected<void> SessionTarget::SetQueueOn(Connection& connection,
+                                         uint32_t context,
+                                         const QueuePolicy& policy) {
+  wire::SetQueue request{};
+  request.context = context;
+  request.policy = policy.policy;
+  request.depth = policy.depth;
+  request.max_age_ns = policy.max_age_ns;
+  return Done(Send(connection, wire::Verb::kSetQueue, request));
+}
+
+Expected<void> SessionTarget::SetQueue(uint32_t context,
+                                       const QueuePolicy& policy) {
+  return Ask([&](Connection& connection) -> Expected<void> {
+    const auto record = contexts_.find(context);
+    if (record != contexts_.end() && record->second.lost) {
+      return *record->second.lost;
+    }
+    Expected<void> done = SetQueueOn(connection, context, policy);
+    if (done.ok() && record != contexts_.end()) record->second.queue = policy;
     return done;
   });
 }

@@ -13,8 +13,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/posix/clock.h"
@@ -23,6 +25,7 @@
 #include "base/posix/unique_fd.h"
 #include "client/rknnrt/target.h"
 #include "client/session/connection.h"
+#include "client/session/notice.h"
 
 namespace rknnd::client {
 
@@ -88,11 +91,30 @@ class SessionTarget final : public Target {
   base::Expected<std::string> PerfDetail(uint32_t context) override;
   base::Expected<wire::PerfDetail> PerfReport(uint32_t context) override;
   base::Expected<std::string> ModelDetail(uint32_t context) override;
+  base::Expected<wire::Admission> Admit(const wire::Admit& request) override;
   base::Expected<void> ArmDump(uint32_t context) override;
   base::Expected<LayerDump> TakeDump(uint32_t context) override;
   void ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
                   uint64_t from_device_outputs_get) override;
   base::Expected<RunReport> Run(const RunRequest& request) override;
+  base::Expected<RunRef> Start(const RunRequest& request) override;
+  bool Look(StartedRun& run) override;
+  bool Await(StartedRun& run, base::Nanoseconds deadline) override;
+  base::Expected<uint32_t> Cancel(uint32_t context, uint64_t frame) override;
+  base::Expected<void> SetQueue(uint32_t context,
+                                const QueuePolicy& policy) override;
+  base::Expected<uint32_t> RegisterFence(int fd) override;
+  base::Expected<FenceOut> MakeFence() override;
+  void ReleaseFence(uint32_t fence) override;
+  base::Expected<std::shared_ptr<RunNotice>> MakeNotice() override;
+
+  // Of notices. Its daemon is gone: looks once whether one is there; whether
+  // the notice has its socket again.
+  bool RestoreNotice(SessionNotice& notice);
+  // The number is nobody's from now on.
+  void ForgetNotice(uint32_t number);
+  // Puts runs that were refused to the daemon again, where it is time for that.
+  void TendFlights();
 
  private:
   // What the connection is.
@@ -108,15 +130,26 @@ class SessionTarget final : public Target {
   //       `--------------------------------------------------------kDown
   enum class State : uint8_t { kConnected, kBroken, kRebuilding, kDown };
 
+  // Part of a context's bindings.
+  struct Port {
+    uint32_t set = 0;
+    Direction direction = Direction::kInput;
+    uint32_t index = 0;
+
+    friend auto operator<=>(const Port&, const Port&) = default;
+  };
+
   struct ContextRecord {
     std::shared_ptr<ModelSource> source;
     uint32_t flags = 0;
     uint32_t core_mask = 0;
     uint32_t sram_limit = 0;
     std::vector<InputShape> shapes;  // chosen, or none
-    std::map<std::pair<Direction, uint32_t>, Binding> bindings;
-    std::map<uint32_t, FrameBinding> frames;  // in place of inputs
-    MemoryRange internal;  // that the program brought, or none
+    std::map<Port, Binding> bindings;
+    std::map<Port, FrameBinding> frames;  // in place of inputs
+    MemoryRange internal;                 // that the program brought, or none
+    std::optional<QueuePolicy> queue;
+    std::optional<wire::Admit> stream;  // that room is kept for
     // Why a rebuilt session does not have it.
     std::optional<base::Error> lost;
   };
@@ -130,6 +163,52 @@ class SessionTarget final : public Target {
     uint64_t size = 0;
     std::optional<uint64_t> address;  // physical memory, which has no fd
     bool lost = false;                // a rebuilt session does not have it
+  };
+
+  // A run that was started, until its end is known.
+  //
+  //      started, or on a rebuilt session
+  //   --------------------------------------> kFlying ----------> kEnded
+  //        ^                                     |                   ^
+  //        |                          takes no   |                   |
+  //        |                          new work   v       too long    |
+  //        `---------------------------------- kWaiting -------------'
+  //
+  // Fields are flights_mutex_'s, but those of StartedRun once it is done.
+  struct Flight final : StartedRun {
+    enum class State : uint8_t { kFlying, kWaiting, kEnded };
+    State state = State::kEnded;
+    wire::Submission job{};
+    Ticket ticket;                           // kFlying
+    std::shared_ptr<Connection> connection;  // whose ring has it
+    base::Nanoseconds started = 0;
+    base::Nanoseconds refused_since = 0;  // 0: never
+    base::Nanoseconds retry_at = 0;       // kWaiting
+    uint64_t bound_at = 0;  // the last change of bindings before its start
+    int deaths = 0;         // of daemons that had it
+  };
+
+  // A port that was bound anew while runs of its context were on their way:
+  // what those keep, should they have to run again.
+  using Bound = std::variant<std::monostate, Binding, FrameBinding>;
+  struct Rebinding {
+    uint32_t context = 0;
+    Port port;
+    Bound before;
+    uint64_t serial = 0;  // for runs with a smaller bound_at
+  };
+
+  // What a run waits for.
+  struct FenceRecord {
+    base::UniqueFd fd;
+    uint32_t source = 0;  // one of made_fences_, 0: the program's own
+  };
+  // A fence that another run of this session may wait for. The descriptor that
+  // the program has dies with the daemon; the two runs meet at a new one then.
+  struct MadeFence {
+    dev_t device = 0;
+    ino_t inode = 0;
+    base::UniqueFd renewed;
   };
 
   class Turn;
@@ -189,8 +268,9 @@ class SessionTarget final : public Target {
       Connection& connection, uint32_t context,
       const std::vector<InputShape>& shapes);
   base::Expected<void> BindOn(Connection& connection, uint32_t context,
-                              const std::pair<Direction, uint32_t>& port,
-                              const Binding& binding);
+                              const Port& port, const Binding& binding);
+  base::Expected<void> SetQueueOn(Connection& connection, uint32_t context,
+                                  const QueuePolicy& policy);
   base::Expected<void> SetMemoryOn(Connection& connection, wire::Verb verb,
                                    uint32_t context, const MemoryRange& memory);
   base::Expected<void> BindFrameOn(Connection& connection, uint32_t context,
@@ -214,15 +294,95 @@ class SessionTarget final : public Target {
                                     const ContextRecord& record);
   base::Expected<void> ReplayContext(Connection& connection, uint32_t number,
                                      const ContextRecord& record);
+  // Asks again for the room that was kept for a context's frames.
+  static void ReplayStream(Connection& connection, const wire::Admit& stream);
   uint32_t NextBufferNumber();
   static base::Expected<BufferRecord> MakeRecord(base::UniqueFd fd,
                                                  uint64_t size);
   [[nodiscard]] static bool IsOurs(const BufferRecord& record);
 
+  // ---- fences and notices; each with the turn, but where noted ----
+  uint32_t NextFenceNumber();
+  base::Expected<void> RegisterFenceOn(Connection& connection, uint32_t number,
+                                       bool out, int fd);
+  // Gives the daemon a new end of a notice's socket.
+  base::Expected<void> AttachNotice(Connection& connection, uint32_t number);
+  bool ReplayFences(Connection& connection);
+  // The other end of it once more, for runs of a rebuilt session.
+  base::Expected<base::UniqueFd> RenewFence(Connection& connection,
+                                            uint32_t source);
+  // The made fence that `fd` is; 0: none.
+  [[nodiscard]] uint32_t SourceOf(int fd) const;
+  // Tells the daemon of the numbers that nobody uses any more; those that it
+  // cannot be told of within `patience` are kept for the next time.
+  void ReleaseStaleFences(
+      Connection& connection,
+      base::Nanoseconds patience = Connection::kNotifyPatience);
+  // Without the turn, and soon over: now, or with the next fence.
+  void TryReleaseStaleFences();
+
+  // ---- started runs ----
+  static wire::Submission JobOf(const RunRequest& request);
+  Flight& NewFlight() RKNND_REQUIRES(flights_mutex_);
+  // Into the ring; false when it has no slot. Without a daemon it waits.
+  bool Launch(Flight& flight) RKNND_REQUIRES(flights_mutex_);
+  // Behind another of its context that waits; false when there is none.
+  bool Follow(Flight& flight) RKNND_REQUIRES(flights_mutex_);
+  void MakeWait(Flight& flight) RKNND_REQUIRES(flights_mutex_);
+  // A port is about to be bound anew; with the turn.
+  void KeepBinding(uint32_t context, const Port& port,
+                   const ContextRecord& record);
+  static Bound BoundNow(const ContextRecord& record, const Port& port);
+  // When it was started.
+  Bound BoundThen(const Flight& flight, const ContextRecord& record,
+                  const Port& port) const RKNND_REQUIRES(flights_mutex_);
+  // Whether something else is bound now than when it was started.
+  bool IsOutdated(const Flight& flight) const RKNND_REQUIRES(flights_mutex_);
+  // What was bound when it was started, or what is bound now; with the turn.
+  base::Expected<void> BindFor(Connection& connection, const Flight& flight,
+                               bool now) RKNND_REQUIRES(flights_mutex_);
+  // Launch() with what was bound when it was started; with the turn. It has
+  // ended where that cannot be bound any more.
+  bool LaunchAsBound(Connection& connection, Flight& flight)
+      RKNND_REQUIRES(flights_mutex_);
+  // RetryWaiting() for those that are outdated, unless somebody else has the
+  // turn.
+  void TryRetryOutdated();
+  // With its answer in the ring.
+  void Land(Flight& flight) RKNND_REQUIRES(flights_mutex_);
+  // The flight is not in flights_ any more.
+  void End(Flight& flight, base::Code code, std::string text)
+      RKNND_REQUIRES(flights_mutex_);
+  // Found out on this side: its notice hears of it from nobody else.
+  void EndHere(Flight& flight, base::Code code, std::string text)
+      RKNND_REQUIRES(flights_mutex_);
+  void DropFences(const wire::Submission& job) RKNND_REQUIRES(flights_mutex_);
+  void LandAll() RKNND_REQUIRES(flights_mutex_);
+  // Those that have ended hold slots that others wait for.
+  void LandStarted();
+  void RetryWaiting() RKNND_REQUIRES(flights_mutex_);
+  void RemindAll() RKNND_REQUIRES(flights_mutex_);
+  // What a thread that waits for a run may sleep on.
+  struct Leg {
+    base::Nanoseconds end = 0;  // 0: it has ended
+    std::shared_ptr<Connection> connection;
+    Ticket ticket;
+  };
+  Leg NextLeg(Flight& flight);
+  // All that is on its way goes on with the next daemon; with the turn.
+  void MoveFlights(const std::shared_ptr<Connection>& connection);
+  void FailFlights(const base::Error& error);
+  // A context's that wait for a daemon, or all of them. How many they were.
+  uint32_t CancelFlights(uint32_t context, bool all, uint64_t frame = 0);
+
+  // An entry, until its answer is there, whatever becomes of daemons.
+  base::Expected<Answer> Put(const wire::Submission& job);
   // One job, put to one daemon.
   enum class RunEnd : uint8_t { kAnswered, kDaemonDied, kTimedOut };
+  // `now`: of a moment ago.
   RunEnd RunOn(Connection& connection, const wire::Submission& job,
-               base::Nanoseconds deadline, Answer* answer);
+               base::Nanoseconds now, base::Nanoseconds deadline,
+               Answer* answer);
 
   // Why the daemon does not know a context, when it was lost in a rebuild.
   std::optional<base::Error> WhyLost(uint32_t context,
@@ -242,6 +402,31 @@ class SessionTarget final : public Target {
   std::map<uint32_t, ContextRecord> contexts_;
   std::map<uint32_t, BufferRecord> buffers_;
   uint32_t last_buffer_ = 0;
+  // By number: what runs wait for, and the fences that runs tell.
+  std::map<uint32_t, FenceRecord> fences_;
+  std::map<uint32_t, MadeFence> made_fences_;
+  uint32_t last_fence_ = 0;
+
+  // Held while an entry is written, so that flights_ has the ring's order;
+  // before a ring's and a notice's locks, never while anything is waited for,
+  // but where runs are put again with what was bound at their start.
+  base::Mutex flights_mutex_;
+  // Where new runs go; replaced when all the others have moved.
+  std::shared_ptr<Connection> flying_on_ RKNND_GUARDED_BY(flights_mutex_);
+  // On their way, in the order of their start.
+  std::vector<Flight*> flights_ RKNND_GUARDED_BY(flights_mutex_);
+  // Every one that was made: those that have ended and that nobody refers to
+  // are used again.
+  std::vector<std::unique_ptr<Flight>> made_ RKNND_GUARDED_BY(flights_mutex_);
+  size_t last_made_ RKNND_GUARDED_BY(flights_mutex_) = 0;
+  // In the order of their serials.
+  std::vector<Rebinding> rebindings_ RKNND_GUARDED_BY(flights_mutex_);
+  uint64_t last_rebinding_ RKNND_GUARDED_BY(flights_mutex_) = 0;
+  std::set<uint32_t> fences_out_ RKNND_GUARDED_BY(flights_mutex_);
+  std::map<uint32_t, SessionNotice*> notices_ RKNND_GUARDED_BY(flights_mutex_);
+  std::vector<uint32_t> stale_fences_ RKNND_GUARDED_BY(flights_mutex_);
+  // Contexts that the session of now does not have, and why.
+  std::map<uint32_t, base::Error> lost_ RKNND_GUARDED_BY(flights_mutex_);
 };
 
 }  // namespace rknnd::client

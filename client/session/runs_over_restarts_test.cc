@@ -1,0 +1,263 @@
+// What becomes of started runs when their daemon dies, drains or stays away.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/session/started_runs_fixture.h"
+
+namespace rknnd::client {
+namespace {
+
+using base::Code;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RunsOverRestartsTest : public StartedRunsFixture {};
+
+TEST_F(RunsOverRestartsTest, RunsInFlightRunAgainInTheirOrder) {
+  const RunRef first = Start(1);
+  const RunRef second = Start(2);
+  const RunRef third = Start(3);
+  daemon_.AwaitRuns(3);
+  Restart();
+  EXPECT_TRUE(Ends(third, Code::kOk));
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(Ends(second, Code::kOk));
+  EXPECT_THAT(daemon_.seen().frames, ElementsAre(1, 2, 3, 1, 2, 3));
+}
+
+TEST_F(RunsOverRestartsTest, NewRunsComeAfterThoseThatWereRefused) {
+  const auto notice = Notice();
+  daemon_.set_runs(Runs::kDrain);
+  const RunRef first = Start(1, notice->number());
+  ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
+  notice->Clear(true);
+  EXPECT_FALSE(target_->Look(*first));
+  daemon_.set_runs(Runs::kAnswer);
+  const RunRef second = Start(2, notice->number());
+  EXPECT_TRUE(Ends(second, Code::kOk));
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_THAT(daemon_.seen().frames, ElementsAre(1, 1, 2));
+}
+
+TEST_F(RunsOverRestartsTest, RefusedRunIsPutAgainWithWhatIsLeftOfItsTime) {
+  const auto notice = Notice();
+  daemon_.set_runs(Runs::kDrain);
+  RunRequest request;
+  request.context = kContext;
+  request.timeout_ms = 60'000;
+  request.deadline_ns = 60 * base::kSecond;
+  request.notice = notice->number();
+  const RunRef run = Start(request);
+  ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
+  notice->Clear(true);
+  EXPECT_FALSE(target_->Look(*run));
+  daemon_.set_runs(Runs::kAnswer);
+  ASSERT_TRUE(EndsByNotice(*notice, run));
+  EXPECT_EQ(run->code, Code::kOk);
+  const wire::Submission job = daemon_.seen().last_job;
+  EXPECT_LT(job.timeout_ms, request.timeout_ms);
+  EXPECT_LT(job.deadline_ns, request.deadline_ns);
+}
+
+TEST_F(RunsOverRestartsTest, RefusedRunWhoseTimeIsUpIsNotPutAgain) {
+  const auto notice = Notice();
+  daemon_.set_runs(Runs::kDrain);
+  RunRequest request;
+  request.context = kContext;
+  request.deadline_ns = base::kMillisecond;
+  request.notice = notice->number();
+  const RunRef run = Start(request);
+  ASSERT_TRUE(EndsByNotice(*notice, run));
+  EXPECT_EQ(run->code, Code::kDeadlineExceeded);
+  EXPECT_EQ(daemon_.seen().runs, 1U);
+}
+
+TEST_F(RunsOverRestartsTest, LookWaitsForNobodyAndGivesFencesBackLater) {
+  const auto fence = base::MakeEventFd();
+  ASSERT_TRUE(fence.ok());
+  RunRequest request;
+  request.context = kContext;
+  request.frame = 1;
+  request.fence_in = *target_->RegisterFence(fence->get());
+  const RunRef run = Start(request);
+  daemon_.AwaitRuns(1);
+  daemon_.set_reads_rings(false);
+  const RunRef other = Start(2);
+  daemon_.Release(1);
+  base::Nanoseconds longest = 0;
+  for (bool ended = false; !ended;) {
+    const base::Nanoseconds begun = clock_.Now();
+    ended = target_->Look(*run);
+    longest = std::max(longest, clock_.Now() - begun);
+  }
+  EXPECT_LT(longest, 500 * base::kMillisecond);
+
+  daemon_.set_reads_rings(true);
+  daemon_.Release(1);
+  EXPECT_TRUE(Ends(other, Code::kOk));
+  EXPECT_TRUE(target_->Look(*run));
+  EXPECT_TRUE(target_->MakeFence().ok());
+  EXPECT_FALSE(daemon_.seen().open_fences.contains(request.fence_in));
+}
+
+TEST_F(RunsOverRestartsTest, RunThatEndedBeforeTheDeathIsNotRunAgain) {
+  const RunRef first = Start(1);
+  const RunRef second = Start(2);
+  daemon_.AwaitRuns(2);
+  daemon_.Release(1);
+  ASSERT_TRUE(Ends(first, Code::kOk));
+  Restart();
+  EXPECT_TRUE(Ends(second, Code::kOk));
+  EXPECT_THAT(daemon_.seen().frames, ElementsAre(1, 2, 2));
+}
+
+TEST_F(RunsOverRestartsTest, NewRunsComeAfterThoseThatWereInFlight) {
+  const RunRef first = Start(1);
+  daemon_.AwaitRuns(1);
+  Restart();
+  RunRequest request;
+  request.context = kContext;
+  request.frame = 2;
+  EXPECT_TRUE(target_->Run(request).ok());
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_THAT(daemon_.seen().frames, ElementsAre(1, 1, 2));
+}
+
+TEST_F(RunsOverRestartsTest, StartWithoutADaemonWaitsForOneInItsCallersPlace) {
+  daemon_.Stop();
+  // Found out by the first; both come back at once.
+  const RunRef first = Start(1);
+  EXPECT_FALSE(target_->Await(*first, clock_.Now()));
+  const RunRef second = Start(2);
+  EXPECT_FALSE(target_->Look(*second));
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.Start();
+  EXPECT_TRUE(Ends(second, Code::kOk));
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_THAT(daemon_.seen().frames, ElementsAre(1, 2));
+}
+
+TEST_F(RunsOverRestartsTest, DaemonThatStaysAwayEndsThem) {
+  SessionOptions options = Options();
+  options.rebuild_bound = 40 * base::kMillisecond;
+  target_.reset();
+  Open(std::move(options));
+  const RunRef run = Start(1);
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  ASSERT_TRUE(Ends(run, Code::kUnavailable));
+  EXPECT_THAT(run->text, HasSubstr("nobody is there"));
+  daemon_.Start();
+}
+
+TEST_F(RunsOverRestartsTest, RunsOwnTimeHoldsOverTheRebuild) {
+  SessionOptions options = Options();
+  options.run_grace = 10 * base::kMillisecond;
+  target_.reset();
+  Open(std::move(options));
+  RunRequest request;
+  request.context = kContext;
+  request.timeout_ms = 30;
+  const RunRef run = Start(request);
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  EXPECT_TRUE(Ends(run, Code::kDeadlineExceeded));
+  daemon_.Start();
+}
+
+TEST_F(RunsOverRestartsTest, RefusedByADaemonThatGoesTheyRunOnTheNext) {
+  daemon_.set_runs(Runs::kDrain);
+  const RunRef first = Start(1);
+  const RunRef second = Start(2);
+  daemon_.AwaitRuns(2);
+  EXPECT_FALSE(target_->Await(*first, clock_.Now() + base::kMillisecond));
+  Restart();
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(Ends(second, Code::kOk));
+}
+
+TEST_F(RunsOverRestartsTest, RunThatKillsEveryDaemonIsGivenUp) {
+  const RunRef run = Start(1);
+  for (uint64_t deaths = 1; !target_->Look(*run); ++deaths) {
+    ASSERT_LT(deaths, 20U);
+    daemon_.AwaitRuns(deaths);
+    Restart(Runs::kHold);
+    (void)target_->SetCoreMask(kContext, 1);
+  }
+  EXPECT_EQ(run->code, Code::kUnavailable);
+  EXPECT_THAT(run->text, HasSubstr("went away 5 times"));
+}
+
+TEST_F(RunsOverRestartsTest, ContextThatIsDestroyedEndsItsRuns) {
+  const RunRef run = Start(1);
+  ASSERT_TRUE(target_->DestroyContext(kContext).ok());
+  EXPECT_TRUE(Ends(run, Code::kCancelled));
+}
+
+TEST_F(RunsOverRestartsTest, ContextThatIsDestroyedWithoutADaemonEndsItsRuns) {
+  const RunRef run = Start(1);
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  ASSERT_TRUE(target_->DestroyContext(kContext).ok());
+  EXPECT_TRUE(target_->Look(*run));
+  EXPECT_EQ(run->code, Code::kCancelled);
+  daemon_.Start();
+}
+
+// ---- bindings ---------------------------------------------------------------
+
+TEST_F(RunsOverRestartsTest, RunsInFlightRunAgainOnWhatTheyWereBoundTo) {
+  const uint32_t a = BindNewInput();
+  const RunRef first = Start(1);
+  const uint32_t b = BindNewInput();
+  const RunRef second = Start(2);
+  const uint32_t c = BindNewInput();
+  daemon_.AwaitRuns(2);
+  Restart(Runs::kHold);
+  ASSERT_TRUE(target_->SetCoreMask(kContext, 1).ok());
+  daemon_.AwaitRuns(4);
+  const RunRef third = Start(3);
+  daemon_.AwaitRuns(5);
+  EXPECT_THAT(daemon_.seen().inputs, ElementsAre(a, b, a, b, c));
+  daemon_.Release(3);
+  EXPECT_TRUE(Ends(third, Code::kOk));
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(Ends(second, Code::kOk));
+}
+
+TEST_F(RunsOverRestartsTest, RunOfASetThatWasNotBoundRunsAgainAsInSetZero) {
+  const uint32_t zero = BindNewInput();
+  RunRequest request;
+  request.context = kContext;
+  request.set = 1;
+  const RunRef first = Start(request);
+  const uint32_t one = BindNewInput(1);
+  const RunRef second = Start(request);
+  daemon_.AwaitRuns(2);
+  Restart(Runs::kHold);
+  ASSERT_TRUE(target_->SetCoreMask(kContext, 1).ok());
+  daemon_.AwaitRuns(4);
+  EXPECT_THAT(daemon_.seen().inputs, ElementsAre(zero, one, zero, one));
+  daemon_.Release(2);
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(Ends(second, Code::kOk));
+}
+
+TEST_F(RunsOverRestartsTest, RefusedRunIsPutAgainOnWhatItWasBoundTo) {
+  daemon_.set_runs(Runs::kDrain);
+  const uint32_t a = BindNewInput();
+  const RunRef first = Start(1);
+  daemon_.AwaitRuns(1);
+  const uint32_t b = BindNewInput();
+  daemon_.set_runs(Runs::kAnswer);
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(Ends(Start(2), Code::kOk));
+  EXPECT_THAT(daemon_.seen().inputs, ElementsAre(a, a, b));
+}
+
+}  // namespace
+}  // namespace rknnd::client

@@ -1,0 +1,138 @@
+// A session with a daemon that lives in the test, dies and comes back, and a
+// context that can run. For the tests of runs that are not waited for.
+
+#ifndef CLIENT_SESSION_STARTED_RUNS_FIXTURE_H_
+#define CLIENT_SESSION_STARTED_RUNS_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/posix/clock.h"
+#include "base/posix/socket.h"
+#include "client/include/rknn_api.h"
+#include "client/session/fake_daemon.h"
+#include "client/session/session_target.h"
+
+namespace rknnd::client {
+
+inline constexpr uint32_t kContext = 0x4001;
+using Runs = FakeDaemon::Runs;
+
+inline bool CanBeRead(int fd, int timeout_ms = 0) {
+  pollfd entry = {fd, POLLIN, 0};
+  return poll(&entry, 1, timeout_ms) == 1;
+}
+// For what must happen; for what must not, nothing is waited for.
+inline constexpr int kPatience = 10000;
+
+class StartedRunsFixture : public testing::Test {
+ protected:
+  SessionOptions Options() {
+    SessionOptions options;
+    options.dial = [path = daemon_.path()]() -> base::Expected<base::UniqueFd> {
+      auto socket = base::ConnectUnix(path);
+      if (socket.ok()) return socket;
+      return base::Error{base::Code::kUnavailable, "nobody is there"};
+    };
+    options.name = "the test's daemon";
+    return options;
+  }
+
+  void SetUp() override { Open(Options()); }
+  void Open(SessionOptions options) {
+    auto opened = SessionTarget::Open(std::move(options));
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    target_ = *std::move(opened);
+    MakeRunnable(kContext);
+    daemon_.set_runs(Runs::kHold);
+  }
+
+  void MakeRunnable(uint32_t number) {
+    auto source = ModelSource::OfBytes(
+        std::as_bytes(std::span("model", strlen("model"))), std::nullopt);
+    ContextRequest request;
+    request.number = number;
+    ASSERT_TRUE(target_->CreateContext(request, *source).ok());
+    for (const Direction direction : {Direction::kInput, Direction::kOutput}) {
+      auto buffer = target_->AllocateBuffer(64, 0);
+      ASSERT_TRUE(buffer.ok());
+      Binding binding;
+      binding.buffer = buffer->number;
+      binding.size = 64;
+      binding.type = RKNN_TENSOR_FLOAT32;
+      ASSERT_TRUE(target_->Bind(number, direction, 0, binding).ok());
+    }
+  }
+
+  // Its buffer.
+  uint32_t BindNewInput(uint32_t set = 0) {
+    auto buffer = target_->AllocateBuffer(64, 0);
+    EXPECT_TRUE(buffer.ok());
+    Binding binding;
+    binding.set = set;
+    binding.buffer = buffer->number;
+    binding.size = 64;
+    binding.type = RKNN_TENSOR_FLOAT32;
+    EXPECT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+    return buffer->number;
+  }
+
+  RunRef Start(uint64_t frame, uint32_t notice = 0,
+               uint32_t context = kContext) {
+    RunRequest request;
+    request.context = context;
+    request.frame = frame;
+    request.notice = notice;
+    return Start(request);
+  }
+  RunRef Start(const RunRequest& request) {
+    auto run = target_->Start(request);
+    EXPECT_TRUE(run.ok()) << run.error().message;
+    return run.ok() ? *run : RunRef(&none_);
+  }
+  testing::AssertionResult Ends(const RunRef& run, base::Code code) {
+    if (!target_->Await(*run, clock_.Now() + kPatience * base::kMillisecond)) {
+      return testing::AssertionFailure() << "it has not ended";
+    }
+    if (run->code == code) return testing::AssertionSuccess();
+    return testing::AssertionFailure()
+           << static_cast<int>(run->code) << " " << run->text;
+  }
+  std::shared_ptr<RunNotice> Notice() {
+    auto notice = target_->MakeNotice();
+    EXPECT_TRUE(notice.ok()) << notice.error().message;
+    return *notice;
+  }
+  // As a program's event loop does.
+  bool EndsByNotice(RunNotice& notice, const RunRef& run) {
+    for (;;) {
+      if (!CanBeRead(notice.fd(), kPatience)) return false;
+      notice.Clear(true);
+      if (target_->Look(*run)) return true;
+    }
+  }
+  void Restart(Runs runs = Runs::kAnswer) {
+    daemon_.Stop();
+    daemon_.set_runs(runs);
+    daemon_.Start();
+  }
+
+  const base::MonotonicClock clock_;
+  StartedRun none_;
+  FakeDaemon daemon_{testing::TempDir() + "started_runs_test." +
+                     std::to_string(getpid()) + ".sock"};
+  std::shared_ptr<SessionTarget> target_;
+};
+
+}  // namespace rknnd::client
+
+#endif  // CLIENT_SESSION_STARTED_RUNS_FIXTURE_H_
