@@ -1,8 +1,11 @@
-// See camera.h. One thread for each context: it takes the camera's next frame,
-// which is drawn into memory behind a descriptor, letterboxes it into its
-// context's input, runs, and reads the boxes. The main thread reports.
+// See camera.h. One thread for all contexts: it takes the camera's next frame,
+// which is drawn into memory behind a descriptor, letterboxes it into the input
+// of a context that is free, and goes on while that runs; its queue of
+// completions says when there are boxes to read.
 
 #include "examples/demo/camera.h"
+
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -13,11 +16,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/posix/mutex.h"
 #include "client/image/image.h"
 #include "client/include/rknnd.hpp"
 #include "client/launch/memory_rows.h"
@@ -36,9 +37,8 @@ constexpr int kFrameWidth = 1920, kFrameHeight = 1080;
 constexpr auto kFramePeriod = std::chrono::microseconds(1'000'000 / 30);
 constexpr auto kReportPeriod = std::chrono::milliseconds(500);
 
-// The sensor: a frame every thirtieth of a second, to whoever takes it; frames
-// that nobody is free to take are lost, as a camera's are.
-// Thread: any.
+// The sensor: a frame every thirtieth of a second; frames that nobody takes are
+// lost, as a camera's are.
 class Sensor {
  public:
   Sensor(std::unique_ptr<Subject> subject, double seconds)
@@ -47,72 +47,47 @@ class Sensor {
         end_(begin_ + std::chrono::duration_cast<Clock::duration>(
                           std::chrono::duration<double>(seconds))) {}
 
-  // Waits for the next frame and writes it to `frame`. Its number; 0 when the
-  // film is over.
-  uint64_t Capture(const detector::Nv12& frame) {
-    const uint64_t number = TakeNumber();
-    const auto time = begin_ + number * kFramePeriod;
-    if (time > end_) return 0;
-    std::this_thread::sleep_until(time);
-    const base::MutexLock lock(drawing_);
-    subject_->Draw(number, frame);
-    return number;
+  // When there is a frame next, if the film is not over.
+  [[nodiscard]] Clock::time_point NextTime() const {
+    return begin_ + static_cast<int64_t>(number_ + 1) * kFramePeriod;
   }
+  [[nodiscard]] bool IsOver() const { return NextTime() > end_; }
+  // Writes the newest frame to `frame`, once it is there. Its number.
+  uint64_t Capture(const detector::Nv12& frame) {
+    SkipToNewest();
+    subject_->Draw(number_, frame);
+    return number_;
+  }
+  // It is nobody's.
+  void Lose() { SkipToNewest(); }
 
   [[nodiscard]] double Elapsed() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }
-  // Reading answers needs no turn.
   [[nodiscard]] const Subject& subject() const { return *subject_; }
 
  private:
-  // Of the first frame that is neither over nor somebody else's.
-  uint64_t TakeNumber() {
-    const base::MutexLock lock(mutex_);
+  void SkipToNewest() {
     const auto now =
         static_cast<uint64_t>((Clock::now() - begin_) / kFramePeriod);
-    return number_ = std::max(number_ + 1, now);
+    number_ = std::max(number_ + 1, now);
   }
 
   const std::unique_ptr<Subject> subject_;
   const Clock::time_point begin_, end_;
-  base::Mutex drawing_;  // the subject draws one frame at a time
-  base::Mutex mutex_;
-  uint64_t number_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint64_t number_ = 0;
 };
 
-// What the threads have seen so far. Thread: any.
+// What has been seen so far.
 class Tally {
  public:
   void Add(double latency_us, size_t boxes) {
-    const base::MutexLock lock(mutex_);
     ++frames_;
     new_latencies_.push_back(latency_us);
     boxes_ = boxes;
   }
-  void Fail(const std::string& what) {
-    const base::MutexLock lock(mutex_);
-    if (failure_.empty()) failure_ = what;
-  }
-  // One of the threads has ended.
-  void End() {
-    const base::MutexLock lock(mutex_);
-    ++ended_;
-    changed_.notify_all();
-  }
-
-  // Waits a while; whether all `threads` have ended.
-  bool Wait(size_t threads) {
-    const base::MutexLock lock(mutex_);
-    const auto until = Clock::now() + kReportPeriod;
-    while (ended_ < threads && Clock::now() < until) {
-      changed_.wait_until(mutex_, until);
-    }
-    return ended_ == threads;
-  }
   // For the next line: each latency stands in one of them.
   [[nodiscard]] StreamFigures TakeFigures(double seconds) {
-    const base::MutexLock lock(mutex_);
     StreamFigures figures;
     figures.frames = frames_;
     figures.fps = static_cast<double>(frames_) / seconds;
@@ -120,22 +95,14 @@ class Tally {
     figures.latencies_us = std::exchange(new_latencies_, {});
     return figures;
   }
-  [[nodiscard]] std::string failure() {
-    const base::MutexLock lock(mutex_);
-    return failure_;
-  }
 
  private:
-  base::Mutex mutex_;
-  base::CondVar changed_;
-  size_t frames_ RKNND_GUARDED_BY(mutex_) = 0;
-  std::vector<double> new_latencies_ RKNND_GUARDED_BY(mutex_);
-  size_t boxes_ RKNND_GUARDED_BY(mutex_) = 0;
-  size_t ended_ RKNND_GUARDED_BY(mutex_) = 0;
-  std::string failure_ RKNND_GUARDED_BY(mutex_);
+  size_t frames_ = 0;
+  std::vector<double> new_latencies_;
+  size_t boxes_ = 0;
 };
 
-// A context, a frame for it, and the thread's way from one to the other.
+// A context, a frame for it, and the way from one to the other.
 class Eye {
  public:
   Eye(Context context, const Normalisation& normalisation)
@@ -151,19 +118,25 @@ class Eye {
   [[nodiscard]] DetectorContext& detector() { return detector_; }
   [[nodiscard]] uint64_t number() const { return number_; }
 
-  // Until the film is over.
-  void Film(Sensor& sensor, Tally& tally) {
-    while (const uint64_t number = sensor.Capture(frame_)) {
-      const auto captured = Clock::now();
-      letterboxer_.Write(frame_, detector_.input_memory().data());
-      detector_.Run();
-      findings_ = Find(sensor.subject());
-      number_ = number;
-      tally.Add(
-          std::chrono::duration<double, std::micro>(Clock::now() - captured)
-              .count(),
-          findings_.size());
-    }
+  [[nodiscard]] bool is_free() const { return !busy_; }
+
+  // Takes the sensor's frame; `ended` is told when its boxes have been read.
+  void Film(Sensor& sensor, Tally& tally, Queue& ended) {
+    next_number_ = sensor.Capture(frame_);
+    const auto captured = Clock::now();
+    letterboxer_.Write(frame_, detector_.input_memory().data());
+    busy_ = true;
+    detector_.Submit(RunOptions().Notify(
+        ended, [this, &sensor, &tally, captured](const Completion& run) {
+          busy_ = false;
+          if (!run.ok()) throw Error(run.code(), "the detector failed");
+          findings_ = Find(sensor.subject());
+          number_ = next_number_;
+          tally.Add(
+              std::chrono::duration<double, std::micro>(Clock::now() - captured)
+                  .count(),
+              findings_.size());
+        }));
   }
 
   // The last frame with its boxes.
@@ -190,12 +163,22 @@ class Eye {
   detector::Nv12 frame_;
   Letterboxer letterboxer_;
   std::vector<Finding> findings_;
-  uint64_t number_ = 0;
+  uint64_t next_number_ = 0;  // of the frame that is computed
+  uint64_t number_ = 0;       // of the findings
+  bool busy_ = false;
 };
 
 void Say(const nlohmann::json& line) {
   std::puts(line.dump().c_str());
   std::fflush(stdout);
+}
+
+// Until a run has ended, or it is so late.
+void WaitForEnds(const Queue& ended, Clock::time_point until) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  pollfd look = {ended.fd(), POLLIN, 0};
+  poll(&look, 1, std::max(0, static_cast<int>(left.count())));
 }
 
 std::unique_ptr<Subject> MakeSubject(const CameraOptions& options) {
@@ -229,23 +212,30 @@ int Film(const CameraOptions& options) {
 
   Sensor sensor(std::move(subject), options.seconds);
   Tally tally;
-  std::vector<std::thread> threads;
-  threads.reserve(eyes.size());
-  for (const auto& eye : eyes) {
-    threads.emplace_back([&, at = eye.get()] {
-      try {
-        at->Film(sensor, tally);
-      } catch (const std::exception& error) {
-        tally.Fail(error.what());
+  // Behind what its handlers use.
+  Queue ended = Queue::Create();
+  const auto is_free = [](const auto& eye) { return eye->is_free(); };
+  auto report = Clock::now() + kReportPeriod;
+  while (!sensor.IsOver() || !std::all_of(eyes.begin(), eyes.end(), is_free)) {
+    const auto now = Clock::now();
+    if (!sensor.IsOver() && now >= sensor.NextTime()) {
+      const auto eye = std::find_if(eyes.begin(), eyes.end(), is_free);
+      if (eye == eyes.end()) {
+        sensor.Lose();
+      } else {
+        (*eye)->Film(sensor, tally, ended);
       }
-      tally.End();
-    });
+    }
+    if (now >= report) {
+      report += kReportPeriod;
+      Say(ToJson(tally.TakeFigures(sensor.Elapsed())));
+    }
+    auto until = report;
+    if (!sensor.IsOver()) until = std::min(until, sensor.NextTime());
+    WaitForEnds(ended, until);
+    ended.Dispatch();
   }
-  while (!tally.Wait(eyes.size()))
-    Say(ToJson(tally.TakeFigures(sensor.Elapsed())));
   StreamFigures figures = tally.TakeFigures(sensor.Elapsed());
-  for (std::thread& thread : threads) thread.join();
-  if (!tally.failure().empty()) throw Error(RKNN_ERR_FAIL, tally.failure());
 
   const auto& newest = **std::max_element(
       eyes.begin(), eyes.end(),

@@ -24,7 +24,8 @@ class DetectorContext {
   [[nodiscard]] const Memory& input_memory() const { return inputs_[0]; }
 
   void Run() { context_.Run(); }
-  // The outputs of the last run.
+  void Submit(const RunOptions& options) { context_.Submit(options); }
+  // The outputs of the last run, which has ended.
   [[nodiscard]] std::vector<std::vector<float>> Answer() const;
   // Bytes of tensors that this context's runs have copied.
   [[nodiscard]] uint64_t CopiedBytes() const;

@@ -90,8 +90,12 @@ uint64_t run_once(rknn_context context, const struct tensors* tensors) {
 }
 
 uint64_t answer_of_run(rknn_context context, const struct tensors* tensors) {
-  uint64_t number = 0xcbf29ce484222325;
   check(rknn_run(context, NULL), "rknn_run");
+  return answers_of(tensors);
+}
+
+uint64_t answers_of(const struct tensors* tensors) {
+  uint64_t number = 0xcbf29ce484222325;
   for (uint32_t i = 1; i < 1 + tensors->outputs; ++i) {
     const uint8_t* byte = bytes_of(tensors->mem[i]);
     for (uint32_t k = 0; k < tensors->bytes[i]; ++k) {

@@ -35,6 +35,8 @@ rknn_tensor_attr answer_attr(rknn_context context, uint32_t output);
 uint64_t run_once(rknn_context context, const struct tensors* tensors);
 /* The same on what the input holds. */
 uint64_t answer_of_run(rknn_context context, const struct tensors* tensors);
+/* The same of what the outputs hold. */
+uint64_t answers_of(const struct tensors* tensors);
 
 rknn_mem_size memory_of(rknn_context context);
 
