@@ -2,27 +2,60 @@
 
 #include "bench/hotpath/floor.h"
 
+#include <linux/futex.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
+#include <stdexcept>
+#include <vector>
 
 #include "base/posix/clock.h"
+#include "base/posix/futex.h"
 #include "bench/common/placement.h"
 
 namespace rknnd::bench {
 
-PingPong::PingPong(int cpu)
+namespace {
+
+// Reads and writes each line of `memory` for that long; how long it was.
+int64_t Walk(std::vector<unsigned char>* memory, int64_t nanoseconds) {
+  constexpr size_t kLine = 64, kLinesALook = 256;
+  const base::MonotonicClock clock;
+  const base::Nanoseconds start = clock.Now();
+  base::Nanoseconds now = start;
+  for (size_t at = 0; now - start < nanoseconds; now = clock.Now()) {
+    for (size_t i = 0; i < kLinesALook && !memory->empty(); ++i) {
+      volatile unsigned char& line = (*memory)[at];
+      line = line + 1;
+      at = at + kLine < memory->size() ? at + kLine : 0;
+    }
+  }
+  return now - start;
+}
+
+}  // namespace
+
+PingPong::PingPong(int cpu, size_t memory)
     : ping_(eventfd(0, EFD_CLOEXEC)), pong_(eventfd(0, EFD_CLOEXEC)) {
   child_ = fork();
   if (child_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   PinTo(cpu);
+  std::vector<unsigned char> own(memory);
+  // Each way the value is a time plus 1: there of the work, back what it took.
   uint64_t value = 0;
-  const uint64_t one = 1;
-  while (read(ping_.get(), &value, sizeof value) == sizeof value &&
-         write(pong_.get(), &one, sizeof one) == sizeof one) {
+  while (read(ping_.get(), &value, sizeof value) == sizeof value) {
+    if (value > 1) {
+      value = 1 + static_cast<uint64_t>(
+                      Walk(&own, static_cast<int64_t>(value - 1)));
+    }
+    if (write(pong_.get(), &value, sizeof value) != sizeof value) break;
   }
   _exit(0);
 }
@@ -44,6 +77,54 @@ void PingPong::Round(int count, Samples* samples) {
       return;
     }
     samples->Add(clock.Now() - start);
+  }
+}
+
+void PingPong::RoundAfterWork(int64_t work, Samples* samples) {
+  const base::MonotonicClock clock;
+  uint64_t value = 1 + static_cast<uint64_t>(work);
+  const base::Nanoseconds start = clock.Now();
+  if (write(ping_.get(), &value, sizeof value) != sizeof value ||
+      read(pong_.get(), &value, sizeof value) != sizeof value) {
+    return;
+  }
+  samples->Add(clock.Now() - start - static_cast<int64_t>(value - 1));
+}
+
+FutexPeer::FutexPeer(int cpu) : ping_(eventfd(0, EFD_CLOEXEC)) {
+  void* const page = mmap(nullptr, sizeof *answers_, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error("no page to share");
+  answers_ = new (page) std::atomic<uint32_t>(0);
+  child_ = fork();
+  if (child_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  PinTo(cpu);
+  uint64_t value = 0;
+  while (read(ping_.get(), &value, sizeof value) == sizeof value) {
+    answers_->fetch_add(1);
+    base::FutexWakeOne(answers_);
+  }
+  _exit(0);
+}
+
+FutexPeer::~FutexPeer() {
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  munmap(answers_, sizeof *answers_);
+}
+
+void FutexPeer::Round(int count) {
+  const uint64_t one = 1;
+  for (int i = 0; i < count; ++i) {
+    const uint32_t before = answers_->load();
+    if (write(ping_.get(), &one, sizeof one) != sizeof one) return;
+    while (answers_->load() == before) {
+      // As cheap as it gets: without a time.
+      syscall(SYS_futex, answers_, FUTEX_WAIT, before, nullptr, nullptr, 0);
+    }
   }
 }
 

@@ -1,28 +1,53 @@
-// What two wake-ups cost here: an eventfd ping-pong between two processes, the
-// floor under any design that hands a frame to another process and sleeps.
+// What two wake-ups cost here, by the means that any design has which hands a
+// frame to another process and sleeps. Each other side is a process of its own.
 
 #ifndef BENCH_HOTPATH_FLOOR_H_
 #define BENCH_HOTPATH_FLOOR_H_
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
 #include "base/posix/unique_fd.h"
 #include "bench/hotpath/samples.h"
 
 namespace rknnd::bench {
 
+// An eventfd each way: the floor of latency.
 class PingPong {
  public:
-  // Forks the other side, pinned to `cpu`.
-  explicit PingPong(int cpu);
+  // Forks the other side, pinned to `cpu`, with `memory` bytes to work on.
+  explicit PingPong(int cpu, size_t memory = 0);
   ~PingPong();
   PingPong(const PingPong&) = delete;
   PingPong& operator=(const PingPong&) = delete;
 
   void Round(int count, Samples* samples);
+  // One, whose other side first walks its memory for `work`. Its own time is
+  // taken off, as that of a core is: what is left are two wake-ups of processes
+  // that find the caches cold.
+  void RoundAfterWork(int64_t work, Samples* samples);
 
  private:
   base::UniqueFd ping_, pong_;
+  pid_t child_ = -1;
+};
+
+// An eventfd there, a futex back: what a frame costs its client's CPU at least.
+class FutexPeer {
+ public:
+  explicit FutexPeer(int cpu);
+  ~FutexPeer();
+  FutexPeer(const FutexPeer&) = delete;
+  FutexPeer& operator=(const FutexPeer&) = delete;
+
+  void Round(int count);
+
+ private:
+  base::UniqueFd ping_;
+  std::atomic<uint32_t>* answers_ = nullptr;  // in a page both sides have
   pid_t child_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// What `isolate = "strict"` costs a frame: the core is needed again at once,
-// and its internal memory is cleared before it is given out.
+// What `isolate = "strict"` costs a frame whose core is needed again at once:
+// nothing, as long as no other session's job was there meanwhile.
 
 #ifndef BENCH_HOTPATH_ISOLATION_H_
 #define BENCH_HOTPATH_ISOLATION_H_

@@ -1,130 +1,189 @@
-// What the daemon adds to a frame: time at the client minus time on the core,
-// for a network of one operator, beside the floor (floor.h) and gRPC
-// (grpc_echo.h), in interleaved rounds of one run and one placement. And what
-// a large network pays for its memory being cleared (isolation.h).
+// What the daemon adds to a frame (latency.h), against what is asked of it; and
+// what a large network pays for memory that is cleared (isolation.h).
 //
 //   rknnd-bench-hotpath [--out FILE] [--rounds N]
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sched.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "base/posix/clock.h"
 #include "bench/common/failure.h"
-#include "bench/common/one_operator.h"
 #include "bench/common/placement.h"
-#include "bench/hotpath/floor.h"
+#include "bench/hotpath/apart.h"
 #include "bench/hotpath/grpc_echo.h"
 #include "bench/hotpath/isolation.h"
-#include "bench/hotpath/samples.h"
-#include "client/include/rknn_api.h"
-#include "client/include/rknnd.h"
-#include "client/launch/launcher.h"
+#include "bench/hotpath/latency.h"
 
 namespace rknnd::bench {
 namespace {
 
-constexpr int kPerRound = 500;
-constexpr int kGrpcPerRound = 50;
-
-void RunRound(rknn_context context, int count, Samples* client, Samples* core) {
-  const base::MonotonicClock clock;
-  for (int i = 0; i < count; ++i) {
-    const base::Nanoseconds start = clock.Now();
-    if (rknn_run(context, nullptr) != RKNN_SUCC) Fail("rknn_run");
-    client->Add(clock.Now() - start);
-    rknnd_run_report report;
-    if (rknnd_last_run(context, &report) != RKNN_SUCC) Fail("rknnd_last_run");
-    core->Add(static_cast<int64_t>(report.run_ns));
+// What is asked of a figure, and what it is.
+class Checks {
+ public:
+  void AtMost(const std::string& what, double asked, double measured) {
+    Add(what, "<=", asked, measured, measured <= asked);
   }
+  void AtLeast(const std::string& what, double asked, double measured) {
+    Add(what, ">=", asked, measured, measured >= asked);
+  }
+  void Print() const {
+    std::printf("\n%-62s %9s %9s\n", "figure", "asked", "measured");
+    for (const nlohmann::json& check : checks_) {
+      std::printf("%-62s %s %6.2f %9.2f%s\n",
+                  check["figure"].get<std::string>().c_str(),
+                  check["relation"].get<std::string>().c_str(),
+                  check["asked"].get<double>(), check["measured"].get<double>(),
+                  check["holds"].get<bool>() ? "" : "  missed");
+    }
+  }
+  [[nodiscard]] const nlohmann::json& json() const { return checks_; }
+
+ private:
+  void Add(const std::string& what, const char* relation, double asked,
+           double measured, bool holds) {
+    checks_.push_back({{"figure", what},
+                       {"relation", relation},
+                       {"asked", asked},
+                       {"measured", measured},
+                       {"holds", holds}});
+  }
+  nlohmann::json checks_ = nlohmann::json::array();
+};
+
+// Where a flooder disturbs by its doorbell only, if there is such a CPU.
+int FloodCpu(const Placement& placement) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set) && cpu != placement.client_cpu &&
+        cpu != placement.server_cpu) {
+      return cpu;
+    }
+  }
+  return placement.server_cpu;
 }
 
-nlohmann::json Measure(const Placement& placement, int rounds,
-                       const std::string& folder) {
-  PinTo(placement.client_cpu);
-  const std::string address = "unix:" + folder + "/grpc.sock";
-  const client::Launcher launcher;
-  const client::PrivateDaemon daemon(launcher, placement.server_cpu);
-  setenv("RKNND_TARGET", daemon.target().c_str(), 1);
-  const base::ChildProcess grpc =
-      launcher.Start({"rknnd-bench-hotpath", "--serve-grpc", address}, {},
-                     placement.server_cpu);
-  PingPong floor(placement.server_cpu);
-  GrpcEchoClient grpc_client(address);
-  const OneOperatorContext context;
-
-  Samples floor_times, client_times, core_times, grpc_times, warm_up;
-  floor.Round(kPerRound, &warm_up);
-  RunRound(context.get(), kPerRound, &warm_up, &warm_up);
-  grpc_client.Round(kGrpcPerRound, &warm_up);
-  for (int round = 0; round < rounds; ++round) {
-    floor.Round(kPerRound, &floor_times);
-    RunRound(context.get(), kPerRound, &client_times, &core_times);
-    grpc_client.Round(kGrpcPerRound, &grpc_times);
+std::vector<LatencySetup> Setups() {
+  const std::string yolox = IsolationModel();
+  std::vector<LatencySetup> setups;
+  for (const Placement& placement : Placements()) {
+    LatencySetup asleep;
+    asleep.placement = placement;
+    LatencySetup setup = asleep;
+    setup.grpc = true;
+    setups.push_back(setup);
+    setup = asleep;
+    setup.flood = true;
+    setup.flood_cpu = FloodCpu(placement);
+    setups.push_back(setup);
+    setup = asleep;
+    setup.model = yolox;
+    if (!yolox.empty()) setups.push_back(setup);
+    // On one CPU the other side cannot go on while this one is awake.
+    if (placement.client_cpu == placement.server_cpu) continue;
+    setup = asleep;
+    setup.spinning = true;
+    setups.push_back(setup);
   }
-  const double floor_p50 = floor_times.Percentile(0.5);
-  const double added =
-      client_times.Percentile(0.5) - core_times.Percentile(0.5);
-  return {
-      {"placement", placement.name},
-      {"runs", client_times.size()},
-      {"floor_us", {{"p50", floor_p50}, {"p99", floor_times.Percentile(0.99)}}},
-      {"client_us",
-       {{"p50", client_times.Percentile(0.5)},
-        {"p99", client_times.Percentile(0.99)}}},
-      {"core_us", {{"p50", core_times.Percentile(0.5)}}},
-      {"added_us", added},
-      {"added_per_floor", added / floor_p50},
-      {"grpc_unary_us",
-       {{"p50", grpc_times.Percentile(0.5)},
-        {"p99", grpc_times.Percentile(0.99)}}},
-      {"grpc_per_added", grpc_times.Percentile(0.5) / added}};
+  return setups;
 }
 
-// In a process of its own: the client library holds one session for the life
-// of its process, and threads keep the CPU they were made on.
-template <class Body>
-nlohmann::json MeasureApart(Body body) {
-  const base::TemporaryFolder folder = client::MakeTemporaryFolder();
-  const std::string result = folder.path() + "/row.json";
-  const pid_t pid = fork();
-  if (pid < 0) throw std::runtime_error("fork failed");
-  if (pid == 0) {
-    // What stands on this stack is the parent's to put away.
-    std::_Exit(RunMain("hotpath", [&] {
-      WriteFigures(result, body(folder.path()));
-      return 0;
-    }));
-  }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  std::ifstream file(result);
-  nlohmann::json row = nlohmann::json::parse(file, nullptr, false);
-  if (status != 0 || row.is_discarded()) {
-    throw std::runtime_error("the measuring process failed");
-  }
-  return row;
+void PrintHeader() {
+  std::printf("%-9s %-7s %-13s %-6s %9s %9s %9s %9s %9s %8s %9s\n", "placement",
+              "waits", "model", "flood", "floor us", "p99", "client us",
+              "core us", "added us", "x floor", "gRPC us");
 }
 
-void Print(const nlohmann::json& rows) {
-  std::printf("%-10s %10s %10s %10s %10s %8s %10s\n", "placement", "floor us",
-              "client us", "core us", "added us", "x floor", "gRPC us");
-  for (const auto& row : rows) {
-    std::printf("%-10s %10.2f %10.2f %10.2f %10.2f %8.2f %10.2f\n",
-                row["placement"].get<std::string>().c_str(),
-                row["floor_us"]["p50"].get<double>(),
-                row["client_us"]["p50"].get<double>(),
-                row["core_us"]["p50"].get<double>(),
-                row["added_us"].get<double>(),
-                row["added_per_floor"].get<double>(),
-                row["grpc_unary_us"]["p50"].get<double>());
+void PrintRow(const nlohmann::json& row) {
+  std::printf("%-9s %-7s %-13s %-6s %9.2f %9.2f %9.2f %9.2f %9.2f %8.2f",
+              row["placement"].get<std::string>().c_str(),
+              row["waits"].get<std::string>().c_str(),
+              row["model"].get<std::string>().c_str(),
+              row["flood"].get<bool>() ? "yes" : "no",
+              row["floor_us"]["p50"].get<double>(),
+              row["floor_us"]["p99"].get<double>(),
+              row["client_us"]["p50"].get<double>(),
+              row["core_us"]["p50"].get<double>(),
+              row["added_us"].get<double>(),
+              row["added_per_floor"].get<double>());
+  if (row.contains("grpc_unary_us")) {
+    std::printf(" %9.2f", row["grpc_unary_us"]["p50"].get<double>());
   }
+  if (row.contains("warm_floor_us")) {
+    std::printf("  (warm floor %.2f, p99 %.2f)",
+                row["warm_floor_us"]["p50"].get<double>(),
+                row["warm_floor_us"]["p99"].get<double>());
+  }
+  if (row.contains("quiet_floor_us")) {
+    std::printf("  (floor without the flood %.2f, p99 %.2f)",
+                row["quiet_floor_us"]["p50"].get<double>(),
+                row["quiet_floor_us"]["p99"].get<double>());
+  }
+  std::putchar('\n');
+  std::fflush(stdout);
+}
+
+nlohmann::json MeasureLatencies(int rounds, Checks* checks) {
+  nlohmann::json rows = nlohmann::json::array();
+  PrintHeader();
+  for (const LatencySetup& setup : Setups()) {
+    const nlohmann::json row = MeasureApart([&](const std::string& folder) {
+      return MeasureLatency(setup, rounds, folder);
+    });
+    PrintRow(row);
+    const std::string where = row["placement"].get<std::string>() + ", " +
+                              row["waits"].get<std::string>() + ", " +
+                              row["model"].get<std::string>() +
+                              (setup.flood ? ", beside a flood" : "");
+    if (!setup.flood) {
+      checks->AtMost("added / floor: " + where, setup.spinning ? 0.5 : 1.5,
+                     row["added_per_floor"]);
+    }
+    checks->AtMost("added p99 / floor p99: " + where, 3,
+                   row["p99_per_floor_p99"]);
+    if (setup.grpc &&
+        setup.placement.client_cpu == setup.placement.server_cpu) {
+      checks->AtLeast("gRPC unary / added: " + where, 8, row["grpc_per_added"]);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+nlohmann::json MeasureClientCpus(int rounds, Checks* checks) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Placement& placement : Placements()) {
+    const nlohmann::json row = MeasureApart([&](const std::string& folder) {
+      return MeasureClientCpu(placement, rounds, folder);
+    });
+    std::printf(
+        "%-9s client's CPU %.2f us a frame, eventfd and futex %.2f us\n",
+        placement.name.c_str(), row["frame_cpu_us"].get<double>(),
+        row["peer_cpu_us"].get<double>());
+    checks->AtMost(
+        "client's CPU / eventfd write and futex wait: " + placement.name, 1.5,
+        row["ratio"]);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+nlohmann::json MeasureGrowths(int rounds, Checks* checks) {
+  const Placement placement = Placements().front();
+  const nlohmann::json sessions = MeasureApart([&](const std::string& folder) {
+    return MeasureSessions(placement, rounds, folder);
+  });
+  checks->AtMost("added, 64 sessions / 1", 1.1, sessions["growth"]);
+  const nlohmann::json contexts = MeasureApart([&](const std::string& folder) {
+    return MeasureContexts(placement, rounds, folder);
+  });
+  checks->AtMost("added, 1000 contexts / 1", 1.1, contexts["growth"]);
+  return {{"sessions", sessions}, {"contexts", contexts}};
 }
 
 // One after the other and again: what the machine does meanwhile hits both.
@@ -166,19 +225,19 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!serve_grpc.empty()) ServeGrpcEcho(serve_grpc);
 
-  nlohmann::json rows = nlohmann::json::array();
-  for (const Placement& placement : Placements()) {
-    rows.push_back(MeasureApart([&](const std::string& folder) {
-      return Measure(placement, rounds, folder);
-    }));
-  }
-  Print(rows);
+  Checks checks;
+  nlohmann::json figures;
+  figures["latency"] = MeasureLatencies(rounds, &checks);
+  figures["client_cpu"] = MeasureClientCpus(rounds, &checks);
+  figures["growth"] = MeasureGrowths(rounds, &checks);
   if (const std::string model = IsolationModel(); !model.empty()) {
-    rows.push_back({{"isolation", MeasureIsolations(model)}});
+    figures["isolation"] = MeasureIsolations(model);
   } else {
-    std::puts("isolation left out: no yolox_nano in $RKNND_SHARED/models");
+    std::puts("yolox_nano left out: it is not in $RKNND_SHARED/models");
   }
-  if (!out.empty()) WriteFigures(out, rows);
+  checks.Print();
+  figures["checks"] = checks.json();
+  if (!out.empty()) WriteFigures(out, figures);
   return 0;
 }
 

@@ -14,6 +14,8 @@ class Samples {
  public:
   void Add(int64_t nanoseconds) { values_.push_back(nanoseconds); }
   [[nodiscard]] size_t size() const { return values_.size(); }
+  // In the order they came.
+  [[nodiscard]] int64_t at(size_t index) const { return values_[index]; }
 
   // In microseconds; `share` in 0..1.
   [[nodiscard]] double Percentile(double share) const {
