@@ -124,6 +124,8 @@ function(rknnd_test name)
     # The tests' own code is not what is looked at, and there is much of it:
     # this is two fifths of the time that a sanitized build takes for them.
     target_compile_options(${name} PRIVATE -O0)
+    _rknnd_test_headers()
+    target_precompile_headers(${name} REUSE_FROM rknnd_test_headers)
   endif()
   target_compile_definitions(
     ${name} PRIVATE RKNND_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
@@ -157,6 +159,29 @@ endif()
 ]=])
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
   endif()
+endfunction()
+
+# Headers that every test includes, compiled once: a quarter of a test's time. In
+# sanitized builds only, which nobody edits in: there a change to a header
+# should make as little anew as it can.
+function(_rknnd_test_headers)
+  if(TARGET rknnd_test_headers)
+    return()
+  endif()
+  set(empty ${PROJECT_BINARY_DIR}/test_headers.cc)
+  file(CONFIGURE OUTPUT ${empty} CONTENT "// Compiled with the tests' headers.\n")
+  add_library(rknnd_test_headers OBJECT ${empty})
+  # As the programs that use them are compiled: for an executable.
+  set_target_properties(rknnd_test_headers PROPERTIES
+                        POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(rknnd_test_headers PRIVATE -O0 -fPIE)
+  target_link_libraries(rknnd_test_headers PRIVATE
+                        GTest::gmock GTest::gtest absl::status absl::statusor
+                        absl::strings)
+  target_precompile_headers(rknnd_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <functional> <map> <memory> <string>
+    <vector> <absl/status/status.h> <absl/status/statusor.h>
+    <absl/strings/str_cat.h>)
 endfunction()
 
 # rknnd_fuzzer(name SOURCES file... [DEPS dep...] [CORPUS folder])

@@ -2,13 +2,20 @@
 // that free themselves, errors that carry their reason, and how much memory
 // contexts cost with and without sharing.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,6 +208,242 @@ TEST_F(CppApiTest, QuantizationGoesBothWays) {
   EXPECT_EQ(tensor.Quantize(2), 1);
   EXPECT_EQ(tensor.Dequantize(1), 2);
 }
+
+// ---- runs that are not waited for ----
+
+using std::chrono::milliseconds;
+
+// Longer than a loaded machine takes; a test that needs it has failed.
+constexpr milliseconds kPatience(60'000);
+
+bool Readable(int fd, milliseconds patience = milliseconds(0)) {
+  pollfd look = {fd, POLLIN, 0};
+  return poll(&look, 1, static_cast<int>(patience.count())) == 1;
+}
+
+// An eventfd that nobody has signalled.
+Fence Unsignalled() { return Fence(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+void Signal(const Fence& fence) {
+  const uint64_t one = 1;
+  ASSERT_EQ(write(fence.fd(), &one, sizeof one), 8);
+}
+
+TEST_F(CppApiTest, ARunIsSubmittedAndWaitedFor) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  Fill(relu.input, std::vector<float>(kReluNumbers, 3));
+  const uint64_t frame = relu.context.Submit();
+  EXPECT_EQ(frame, 1U);
+  const Completion run = relu.context.Wait(frame);
+  EXPECT_TRUE(run.ok());
+  EXPECT_EQ(run.frame(), frame);
+  EXPECT_EQ(run.context(), relu.context.handle());
+  EXPECT_GT(run.run_time().count(), 0);
+  EXPECT_GE(run.total_time(), run.run_time());
+  EXPECT_EQ(Read(relu.output, kReluNumbers),
+            std::vector<float>(kReluNumbers, 3));
+  relu.context.Submit(RunOptions().Frame(77));
+  EXPECT_EQ(relu.context.Wait().frame(), 77U);
+}
+
+TEST_F(CppApiTest, AFailedSubmissionOrRunThrowsItsReason) {
+  Context bare = Context::FromFile(MakeRelu(folder()).path);
+  EXPECT_NE(CodeOf([&] {
+              bare.Submit();
+              bare.Wait();
+            }),
+            RKNN_SUCC);
+  Relu relu(bare.Duplicate());
+  EXPECT_EQ(CodeOf([&] { relu.context.Submit(RunOptions().Set(RKNND_SETS)); }),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_NE(CodeOf([&] { relu.context.Wait(999); }), RKNN_SUCC);
+  relu.context.Submit();
+  EXPECT_TRUE(relu.context.Wait().ok());
+}
+
+TEST_F(CppApiTest, AQueueTellsOfTheEndOfRunsOfSeveralContexts) {
+  const Queue queue = Queue::Create();
+  Relu first(Context::FromFile(MakeRelu(folder()).path));
+  Relu second(first.context.Duplicate());
+  // Not const: they take from it.
+  Queue ended = Queue::Create();
+  int mark = 0;
+  EXPECT_FALSE(ended.Next());
+  EXPECT_FALSE(Readable(ended.fd()));
+  first.context.Submit(RunOptions().Notify(ended).User(&mark));
+  second.context.Submit(RunOptions().Notify(ended));
+  std::vector<rknn_context> heard;
+  while (heard.size() < 2) {
+    ASSERT_TRUE(Readable(ended.fd(), kPatience));
+    while (const std::optional<Completion> run = ended.Next()) {
+      EXPECT_TRUE(run->ok());
+      EXPECT_EQ(run->user(),
+                run->context() == first.context.handle() ? &mark : nullptr);
+      heard.push_back(run->context());
+    }
+  }
+  EXPECT_THAT(heard, testing::UnorderedElementsAre(first.context.handle(),
+                                                   second.context.handle()));
+  EXPECT_FALSE(Readable(ended.fd()));
+  EXPECT_FALSE(Readable(queue.fd()));
+}
+
+TEST_F(CppApiTest, HandlersAreCalledByDispatchOnce) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  Queue ended = Queue::Create();
+  int called = 0;
+  std::function<void(const Completion&)> again;
+  again = [&](const Completion& run) {
+    EXPECT_TRUE(run.ok());
+    EXPECT_EQ(run.user(), nullptr);
+    // From inside, to the same queue.
+    if (++called < 5) relu.context.Submit(RunOptions().Notify(ended, again));
+  };
+  relu.context.Submit(RunOptions().Notify(ended, again));
+  uint32_t dispatched = 0;
+  while (dispatched < 5) {
+    ASSERT_TRUE(Readable(ended.fd(), kPatience));
+    dispatched += ended.Dispatch();
+  }
+  EXPECT_EQ(called, 5);
+  EXPECT_EQ(ended.Dispatch(), 0U);
+}
+
+TEST_F(CppApiTest, AHandlerThatThrowsLosesNothingBehindIt) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  Queue ended = Queue::Create();
+  int called = 0;
+  relu.context.Submit(RunOptions().Notify(
+      ended, [](const Completion&) { throw std::runtime_error("mine"); }));
+  relu.context.Submit(
+      RunOptions().Notify(ended, [&](const Completion&) { ++called; }));
+  int thrown = 0;
+  while (called == 0) {
+    ASSERT_TRUE(Readable(ended.fd(), kPatience));
+    try {
+      ended.Dispatch();
+    } catch (const std::runtime_error&) {
+      ++thrown;
+    }
+  }
+  EXPECT_EQ(thrown, 1);
+}
+
+TEST_F(CppApiTest, AQueueMayGoBeforeItsRuns) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  const Fence never = Unsignalled();
+  auto held = std::make_shared<int>(1);
+  {
+    Queue ended = Queue::Create();
+    relu.context.Submit(RunOptions().After(never).Notify(
+        ended, [held](const Completion&) { FAIL() << "nobody is there"; }));
+    EXPECT_EQ(held.use_count(), 2);
+    Queue moved = std::move(ended);
+    EXPECT_TRUE(moved);
+    EXPECT_FALSE(ended);  // NOLINT(bugprone-use-after-move)
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  relu.context.Cancel();
+  relu.context.Run();
+}
+
+TEST_F(CppApiTest, RunsWaitForFencesAndSignalTheirOwn) {
+  Relu first(Context::FromFile(MakeRelu(folder()).path));
+  Relu second(first.context.Duplicate());
+  const Fence start = Unsignalled();
+  Fence between, end;
+  first.context.Submit(RunOptions().After(start).Signal(&between));
+  second.context.Submit(RunOptions().After(between).Signal(&end));
+  ASSERT_TRUE(between);
+  EXPECT_FALSE(end.Wait(milliseconds(0)));
+  EXPECT_FALSE(first.context.WaitFor(0, milliseconds(0)));
+  Signal(start);
+  EXPECT_TRUE(end.Wait(kPatience));
+  EXPECT_TRUE(between.Wait(milliseconds(0)));
+  EXPECT_TRUE(first.context.WaitFor(0, kPatience)->ok());
+  EXPECT_TRUE(second.context.WaitFor(0, kPatience)->ok());
+}
+
+TEST_F(CppApiTest, AFenceOfTheWrongKindIsRefusedWithTheReason) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  const Fence file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  try {
+    relu.context.Submit(RunOptions().After(file));
+    FAIL() << "a run waits for /dev/null";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), RKNN_ERR_PARAM_INVALID);
+    EXPECT_THAT(error.what(), HasSubstr("/dev/null"));
+  }
+  relu.context.Run();
+}
+
+TEST_F(CppApiTest, CancelTakesBackWhatWaits) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  const Fence never = Unsignalled();
+  const uint64_t first = relu.context.Submit(RunOptions().After(never));
+  relu.context.Submit();
+  relu.context.Submit();
+  EXPECT_EQ(relu.context.Cancel(first), 1U);
+  EXPECT_TRUE(relu.context.WaitFor(first, kPatience)->cancelled());
+  EXPECT_TRUE(relu.context.Wait().ok());
+  EXPECT_TRUE(relu.context.Wait().ok());
+  EXPECT_EQ(relu.context.Cancel(), 0U);
+}
+
+TEST_F(CppApiTest, SetsOfBindingsAreOfDifferentFrames) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  const Tensor in = relu.context.inputs()[0].WithType(RKNN_TENSOR_FLOAT16);
+  const Tensor out = relu.context.outputs()[0].WithType(RKNN_TENSOR_FLOAT16);
+  std::vector<Memory> inputs, outputs;
+  for (uint32_t set = 0; set < RKNND_SETS; ++set) {
+    inputs.push_back(Memory::Create(relu.context, kReluNumbers * 2));
+    outputs.push_back(Memory::Create(relu.context, kReluNumbers * 2));
+    relu.context.Bind(set, in, inputs.back());
+    relu.context.Bind(set, out, outputs.back());
+    Fill(inputs.back(),
+         std::vector<float>(kReluNumbers, static_cast<float>(set + 1)));
+  }
+  for (uint32_t set = 0; set < RKNND_SETS; ++set) {
+    relu.context.Submit(RunOptions().Set(set));
+  }
+  for (uint32_t set = 0; set < RKNND_SETS; ++set) {
+    EXPECT_EQ(relu.context.Wait().set(), set);
+    EXPECT_EQ(Read(outputs[set], kReluNumbers),
+              std::vector<float>(kReluNumbers, static_cast<float>(set + 1)));
+  }
+}
+
+TEST_F(CppApiTest, NewestFrameTakesTheOldersPlace) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  relu.context.SetQueuePolicy(RKNND_QUEUE_NEWEST);
+  const Fence never = Unsignalled();
+  const uint64_t older = relu.context.Submit(RunOptions().After(never));
+  const uint64_t newer = relu.context.Submit();
+  EXPECT_TRUE(relu.context.WaitFor(older, kPatience)->dropped());
+  EXPECT_TRUE(relu.context.WaitFor(newer, kPatience)->ok());
+}
+
+TEST_F(CppApiTest, ARunEndsAtItsTimeout) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  const Fence never = Unsignalled();
+  relu.context.Submit(RunOptions().After(never).Timeout(milliseconds(5)));
+  const auto run = relu.context.WaitFor(0, kPatience);
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->code(), RKNN_ERR_TIMEOUT);
+  relu.context.Run();
+}
+
+TEST_F(CppApiTest, AStreamIsAdmittedOrToldWhatFits) {
+  Relu relu(Context::FromFile(MakeRelu(folder()).path));
+  relu.context.Run();
+  EXPECT_EQ(relu.context.Admit(1).fits, 1U);
+  const rknnd_admission much = relu.context.Admit(1e6F);
+  EXPECT_EQ(much.fits, 0U);
+  EXPECT_GT(much.rate, 0.0F);
+  EXPECT_STRNE(much.reason, "");
+}
+
+// ---- what sharing saves ----
 
 struct Held {
   double weight = 0, internal = 0;

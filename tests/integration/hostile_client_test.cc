@@ -1,13 +1,12 @@
-// A process that speaks to the session socket without our library and means no
-// good. It gets an error or is disconnected; its neighbour does not notice.
+// What a hostile process sends to the session socket. It gets an error or is
+// disconnected; its neighbour does not notice.
+
+#include "tests/integration/hostile_client.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -15,7 +14,6 @@
 
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
-#include "tests/integration/harness/integration_test.h"
 
 namespace rknnd::integration {
 namespace {
@@ -29,44 +27,6 @@ MATCHER_P2(IsRefused, code, words,
   *result_listener << "it says '" << arg.error().message << "'";
   return arg.error().code == code &&
          arg.error().message.find(words) != std::string::npos;
-}
-
-class HostileClientTest : public IntegrationTest {
- protected:
-  void SetUp() override {
-    StartDaemon();
-    StartNeighbour();
-    enemy_.emplace(daemon().socket());
-  }
-  void TearDown() override {
-    enemy_.reset();
-    EXPECT_TRUE(OnlyNeighbourIsLeft());
-    EXPECT_TRUE(NeighbourIsWell());
-  }
-
-  // The number of the neighbour's context and of one of its buffers.
-  uint32_t NeighboursContext() {
-    return Ask(rknnd_v1_ReportKind_REPORT_CONTEXTS).contexts.at(0).id;
-  }
-  uint32_t NeighboursBuffer() {
-    return Ask(rknnd_v1_ReportKind_REPORT_BUFFERS).buffers.at(0).id;
-  }
-  wire::CreateContext NeighboursModel(uint32_t number) {
-    wire::CreateContext create{};
-    create.context = number;
-    const wire::Report models = Ask(rknnd_v1_ReportKind_REPORT_MODELS);
-    std::copy(std::begin(models.models.at(0).sha256),
-              std::end(models.models.at(0).sha256), std::begin(create.model));
-    return create;
-  }
-
-  std::optional<RawClient> enemy_;
-};
-
-std::vector<std::byte> Noise(std::minstd_rand& random, size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() >> 8);
-  return bytes;
 }
 
 // ---- the socket -------------------------------------------------------------
@@ -367,130 +327,6 @@ TEST_F(HostileClientTest, ModelThatIsNotWhatItsHashSaysIsRefused) {
   EXPECT_THAT(
       enemy_->Ask(wire::Verb::kUploadModel, upload, *std::move(writable)),
       IsRefused(Code::kInvalidArgument, "sealed"));
-}
-
-// ---- the ring ---------------------------------------------------------------
-
-TEST_F(HostileClientTest, RingWithMoreEntriesThanItHasIsDisconnected) {
-  enemy_->SayHello();
-  enemy_->ring().header.tail = wire::kRingEntries + 1;
-  enemy_->Ring();
-  EXPECT_TRUE(enemy_->WaitForClose());
-}
-
-TEST_F(HostileClientTest, SlotThatIsNotThereIsDisconnected) {
-  enemy_->SayHello();
-  wire::Submission job{};
-  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
-  job.slot = wire::kRingEntries;
-  job.sequence = 1;
-  enemy_->Push(job);
-  enemy_->Ring();
-  EXPECT_TRUE(enemy_->WaitForClose());
-}
-
-TEST_F(HostileClientTest, EntriesThatMeanNothingAreAnswered) {
-  enemy_->SayHello();
-  wire::Submission job{};
-  job.operation = 4711;
-  EXPECT_THAT(enemy_->Submit(job).message, HasSubstr("'4711' is unknown"));
-  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
-  job.flags = 1;
-  EXPECT_THAT(enemy_->Submit(job).message, HasSubstr("flags '1'"));
-  job.flags = 0;
-  job.fence_in = 3;
-  EXPECT_EQ(enemy_->Submit(job).code, Code::kUnimplemented);
-}
-
-TEST_F(HostileClientTest, RunWithoutMemoryIsAnswered) {
-  enemy_->SayHello();
-  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
-  wire::Submission job{};
-  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
-  job.context = 7;
-  const base::Error answer = enemy_->Submit(job);
-  EXPECT_EQ(answer.code, Code::kFailedPrecondition);
-  EXPECT_THAT(answer.message, HasSubstr("'x' of model"));
-}
-
-TEST_F(HostileClientTest, RingFullOfNoiseHurtsNobody) {
-  std::minstd_rand random(4);
-  for (int round = 0; round < 50; ++round) {
-    RawClient client(daemon().socket());
-    client.SayHello();
-    const std::vector<std::byte> noise = Noise(random, sizeof(wire::Ring));
-    std::memcpy(static_cast<void*>(&client.ring()), noise.data(), noise.size());
-    // Within bounds, so that the entries are looked at.
-    client.ring().header.tail = static_cast<uint32_t>(round % 128) + 1;
-    client.Ring();
-    ASSERT_TRUE(NeighbourIsWell());
-  }
-}
-
-TEST_F(HostileClientTest, CopiesOfAClientAreItsOwnWordAboutItself) {
-  const uint32_t neighbour = NeighboursContext();
-  enemy_->SayHello();
-  ASSERT_TRUE(enemy_->Ask(wire::Verb::kCreateContext, NeighboursModel(7)).ok());
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  // All of the neighbour's number but one: its own, twice.
-  for (wire::CopyRecord& record : enemy_->ring().copies) {
-    record = {kMost, kMost, neighbour == 7 ? 8 : neighbour, kMost & 0xffffffff};
-  }
-  enemy_->ring().copies[3].context = enemy_->ring().copies[9].context = 7;
-  const auto own = static_cast<uint64_t>(enemy_->welcome().session);
-  const wire::Report report =
-      enemy_->Report(rknnd_v1_ReportKind_REPORT_CONTEXTS);
-  ASSERT_EQ(report.contexts.size(), 2U);
-  for (const wire::ContextReport& context : report.contexts) {
-    EXPECT_EQ(context.copied.to_device_inputs_set == kMost,
-              context.session == own);
-    EXPECT_EQ(context.copied.from_device_outputs_get == kMost,
-              context.session == own);
-  }
-}
-
-TEST_F(HostileClientTest, RingThatChangesWhileItIsReadHurtsNobody) {
-  enemy_->SayHello();
-  std::minstd_rand random(5);
-  for (int i = 0; i < 20'000; ++i) {
-    wire::Submission job{};
-    job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
-    job.slot = static_cast<uint32_t>(random() % wire::kRingEntries);
-    job.sequence = 1;
-    enemy_->Push(job);
-    enemy_->Ring();
-    enemy_->ring().submissions[random() % wire::kRingEntries].context =
-        static_cast<uint32_t>(random());
-    // The daemon's words, overwritten.
-    enemy_->ring().header.head = static_cast<uint32_t>(random());
-    enemy_->ring().completions[job.slot].sequence =
-        static_cast<uint32_t>(random());
-  }
-  EXPECT_TRUE(NeighbourIsWell());
-}
-
-TEST_F(HostileClientTest, FloodOfTheDoorbellHurtsNobody) {
-  enemy_->SayHello();
-  const base::MonotonicClock clock;
-  int runs = 0;
-  for (const base::Nanoseconds end = clock.Now() + base::kSecond / 2;
-       clock.Now() < end; ++runs) {
-    for (int i = 0; i < 10'000; ++i) enemy_->Ring();
-    ASSERT_TRUE(NeighbourIsWell());
-  }
-  EXPECT_GT(runs, 0);
-  // The flooder itself is slowed down, not shut out.
-  wire::Submission job{};
-  job.operation = static_cast<uint32_t>(wire::RingOperation::kRun);
-  EXPECT_EQ(enemy_->Submit(job).code, Code::kNotFound);
-}
-
-TEST_F(HostileClientTest, FullDoorbellCounterHurtsNobody) {
-  enemy_->SayHello();
-  const uint64_t most = std::numeric_limits<uint64_t>::max() - 1;
-  (void)!write(enemy_->doorbell(), &most, sizeof most);
-  enemy_->Ring();
-  EXPECT_TRUE(NeighbourIsWell());
 }
 
 }  // namespace

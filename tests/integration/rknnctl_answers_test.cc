@@ -66,13 +66,15 @@ TEST_F(RknnctlAnswersTest, Status) {
   EXPECT_THAT(Fields(status),
               UnorderedElementsAre("device", "uptime_s", "sessions", "models",
                                    "contexts", "buffers", "jobs", "memory",
-                                   "sram", "cache_syncs"));
+                                   "sram", "cache_syncs", "core_use",
+                                   "foreign_users", "admitted"));
   EXPECT_THAT(Fields(status["cache_syncs"]),
               UnorderedElementsAre("done", "skipped"));
   EXPECT_THAT(Fields(status["device"]),
               UnorderedElementsAre("kind", "soc", "cores", "driver"));
   EXPECT_THAT(Fields(status["jobs"]),
-              UnorderedElementsAre("queued", "running", "done", "failed"));
+              UnorderedElementsAre("queued", "running", "done", "failed",
+                                   "dropped", "hung", "shared"));
   EXPECT_THAT(
       Fields(status["memory"]),
       UnorderedElementsAre("weight", "internal", "io", "other", "total"));
@@ -98,7 +100,9 @@ TEST_F(RknnctlAnswersTest, Sessions) {
   ASSERT_THAT(sessions, SizeIs(1));
   EXPECT_THAT(Fields(sessions[0]),
               UnorderedElementsAre("id", "pid", "uid", "comm", "contexts",
-                                   "buffers", "jobs", "npu_us", "memory"));
+                                   "buffers", "jobs", "npu_us", "memory",
+                                   "queue_us", "run_us", "drops", "shared",
+                                   "priority", "weight", "latency_us"));
   EXPECT_EQ(sessions[0]["pid"], client_->pid());
   EXPECT_EQ(sessions[0]["uid"], getuid());
   EXPECT_THAT(sessions[0]["comm"].get<std::string>(),
@@ -114,7 +118,8 @@ TEST_F(RknnctlAnswersTest, Models) {
   EXPECT_THAT(
       Fields(models[0]),
       UnorderedElementsAre("sha256", "name", "contexts", "weight",
-                           "weight_held", "internal", "loads", "preloaded"));
+                           "weight_held", "internal", "loads", "preloaded",
+                           "jobs", "npu_us", "queue_us", "drops", "run_us"));
   EXPECT_EQ(models[0]["weight_held"],
             Ask({"mem"})["kinds"]["weight"].get<uint64_t>());
   EXPECT_EQ(models[0]["sha256"], Hash());
@@ -127,9 +132,11 @@ TEST_F(RknnctlAnswersTest, Contexts) {
   const json contexts = Ask({"contexts"});
   ASSERT_THAT(contexts, SizeIs(2));
   for (const json& context : contexts) {
-    EXPECT_THAT(Fields(context),
-                UnorderedElementsAre("id", "session", "model", "core_mask",
-                                     "priority", "jobs", "copied_bytes"));
+    EXPECT_THAT(
+        Fields(context),
+        UnorderedElementsAre("id", "session", "model", "core_mask", "priority",
+                             "jobs", "copied_bytes", "npu_us", "queue_us",
+                             "drops", "queued", "policy", "rate"));
     EXPECT_THAT(Fields(context["copied_bytes"]),
                 UnorderedElementsAre("to_device", "from_device"));
     EXPECT_EQ(context["model"], Hash());
@@ -226,10 +233,12 @@ TEST_F(RknnctlAnswersTest, Top) {
   const json top = Ask({"top", "--interval", "0.1"});
   EXPECT_THAT(Fields(top),
               UnorderedElementsAre("uptime_s", "interval_s", "cores", "jobs",
-                                   "latency_us", "memory", "sessions"));
+                                   "latency_us", "memory", "sram", "sessions",
+                                   "models", "foreign_users"));
   ASSERT_THAT(top["cores"], SizeIs(3));
   EXPECT_THAT(Fields(top["cores"][0]),
-              UnorderedElementsAre("core", "load", "jobs_per_s"));
+              UnorderedElementsAre("core", "load", "jobs_per_s", "model",
+                                   "session", "lent_to"));
   EXPECT_GE(top["interval_s"], 0.1);
   EXPECT_EQ(top["jobs"]["done"], 2);
   ASSERT_THAT(top["sessions"], SizeIs(1));

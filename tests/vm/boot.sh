@@ -28,7 +28,7 @@ tests=(
   "integration_test --gtest_filter=ZeroCopyTest.Bound*:BadMemoryTest.*Refused*"
 )
 programs=(bin/rknnd bin/rknnctl bin/tests/integration_runner
-          bin/tests/vm_giver lib/librknnrt.so lib/librknnd-local.so)
+          bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
 for program in "$build"/bin/examples/memory_*; do
   programs+=("bin/examples/${program##*/}")
 done

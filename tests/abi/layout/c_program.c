@@ -2,6 +2,8 @@
  * that the library has every function; running it, that a context which does
  * not exist is an error and no more. Needs no daemon. */
 
+#include <string.h>
+
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
 #include "rknn_matmul_api.h"
@@ -46,6 +48,9 @@ static const any_function all_functions[] = {
     (any_function)rknn_B_normal_layout_to_native_layout,
     (any_function)rknn_register_custom_ops,
     (any_function)rknn_custom_op_get_op_attr,
+    (any_function)rknnd_admit,
+    (any_function)rknnd_cancel,
+    (any_function)rknnd_dispatch,
     (any_function)rknnd_dump,
     (any_function)rknnd_last_error,
     (any_function)rknnd_last_run,
@@ -53,6 +58,14 @@ static const any_function all_functions[] = {
     (any_function)rknnd_set_input_frame,
     (any_function)rknnd_query_copies,
     (any_function)rknnd_query_layers,
+    (any_function)rknnd_queue_create,
+    (any_function)rknnd_queue_destroy,
+    (any_function)rknnd_queue_fd,
+    (any_function)rknnd_queue_next,
+    (any_function)rknnd_set_io_mem,
+    (any_function)rknnd_set_queue_policy,
+    (any_function)rknnd_submit,
+    (any_function)rknnd_wait,
     (any_function)rknnd_version,
     (any_function)rknnd_version_string,
 };
@@ -60,6 +73,8 @@ static const any_function all_functions[] = {
 int main(void) {
   rknn_input_output_num number;
   rknnd_copy_counters copies;
+  rknnd_run_options options;
+  rknnd_completion completion;
   unsigned i;
 
   for (i = 0; i < sizeof(all_functions) / sizeof(all_functions[0]); ++i) {
@@ -79,5 +94,17 @@ int main(void) {
   if (rknnd_version_string()[0] == '\0') return 8;
   if (get_format_string(RKNN_TENSOR_NHWC)[0] != 'N') return 9;
   if (get_matmul_type_string(RKNN_INT8_MM_INT8_TO_INT32)[0] != 'R') return 10;
+  memset(&options, 0, sizeof(options));
+  options.size = sizeof(options);
+  if (rknnd_submit(0, &options, 0) != RKNN_ERR_CTX_INVALID) return 11;
+  if (rknnd_wait(0, 0, 0, &completion, sizeof(completion)) !=
+      RKNN_ERR_CTX_INVALID) {
+    return 12;
+  }
+  if (rknnd_queue_next(0, &completion, sizeof(completion)) !=
+      RKNN_ERR_PARAM_INVALID) {
+    return 13;
+  }
+  if (rknnd_dispatch(12345, 0) != RKNN_ERR_PARAM_INVALID) return 14;
   return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <type_traits>
 
 #include "rknn_api.h"
@@ -88,6 +89,57 @@ static_assert(
     Is<int(rknn_context, uint32_t, const rknnd_frame*)>(rknnd_set_input_frame));
 static_assert(Is<int(rknn_context, uint32_t, const rknnd_frame*,
                      rknnd_placement*, uint32_t)>(rknnd_place_frame));
+
+static_assert(Is<int(rknn_context, uint32_t, rknn_tensor_mem*,
+                     rknn_tensor_attr*)>(rknnd_set_io_mem));
+static_assert(
+    Is<int(rknn_context, const rknnd_run_options*, uint64_t*)>(rknnd_submit));
+static_assert(Is<int(rknn_context, uint64_t, int32_t, rknnd_completion*,
+                     uint32_t)>(rknnd_wait));
+static_assert(Is<int(rknn_context, uint64_t, uint32_t*)>(rknnd_cancel));
+static_assert(Is<int(rknnd_queue*)>(rknnd_queue_create));
+static_assert(Is<int(rknnd_queue)>(rknnd_queue_fd));
+static_assert(
+    Is<int(rknnd_queue, rknnd_completion*, uint32_t)>(rknnd_queue_next));
+static_assert(Is<int(rknnd_queue, uint32_t*)>(rknnd_dispatch));
+static_assert(Is<int(rknnd_queue)>(rknnd_queue_destroy));
+static_assert(
+    Is<int(rknn_context, const rknnd_queue_policy*)>(rknnd_set_queue_policy));
+
+// Our own structs, as programs of this version are compiled: longer ones may
+// follow, with these fields at these places.
+static_assert(std::is_same_v<rknnd_queue, uint64_t>);
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(rknnd_run_options) == 136 &&
+               offsetof(rknnd_run_options, flags) == 4 &&
+               offsetof(rknnd_run_options, frame_id) == 8 &&
+               offsetof(rknnd_run_options, deadline_ns) == 16 &&
+               offsetof(rknnd_run_options, timeout_ms) == 24 &&
+               offsetof(rknnd_run_options, set) == 28 &&
+               offsetof(rknnd_run_options, fence_in) == 32 &&
+               offsetof(rknnd_run_options, use_fence_in) == 36 &&
+               offsetof(rknnd_run_options, fence_out) == 40 &&
+               offsetof(rknnd_run_options, queue) == 48 &&
+               offsetof(rknnd_run_options, callback) == 56 &&
+               offsetof(rknnd_run_options, user) == 64 &&
+               offsetof(rknnd_run_options, reserved) == 72));
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(rknnd_completion) == 128 &&
+               offsetof(rknnd_completion, frame_id) == 8 &&
+               offsetof(rknnd_completion, user) == 16 &&
+               offsetof(rknnd_completion, code) == 24 &&
+               offsetof(rknnd_completion, core) == 28 &&
+               offsetof(rknnd_completion, queue_ns) == 32 &&
+               offsetof(rknnd_completion, run_ns) == 40 &&
+               offsetof(rknnd_completion, total_ns) == 48 &&
+               offsetof(rknnd_completion, drops) == 56 &&
+               offsetof(rknnd_completion, set) == 60 &&
+               offsetof(rknnd_completion, reserved) == 64));
+static_assert(sizeof(rknnd_queue_policy) == 48 &&
+              offsetof(rknnd_queue_policy, policy) == 4 &&
+              offsetof(rknnd_queue_policy, depth) == 8 &&
+              offsetof(rknnd_queue_policy, max_age_ms) == 12 &&
+              offsetof(rknnd_queue_policy, reserved) == 16);
 
 static_assert(std::is_same_v<rknn_matmul_ctx, rknn_context>);
 static_assert(std::is_same_v<get_custom_op_func, rknn_custom_op* (*)()>);

@@ -33,8 +33,14 @@ void EachField(
 
 DaemonOptions WithFaults(const std::string& folder, const FaultOptions& faults,
                          DaemonOptions options) {
-  std::string text = "[faults]\nenabled = true\ngive_up_ms = " +
-                     std::to_string(faults.give_up / base::kMillisecond) + "\n";
+  std::string text;
+  if (faults.hang != 0) {
+    text = "[scheduler]\nhang = " +
+           std::to_string(static_cast<double>(faults.hang) / base::kSecond) +
+           "\n";
+  }
+  text += "[faults]\nenabled = true\ngive_up_ms = " +
+          std::to_string(faults.give_up / base::kMillisecond) + "\n";
   for (const driver::Fault& fault : faults.preset) {
     text += "[[faults.preset]]\nkind = \"" +
             std::string(driver::NameOf(fault.kind)) + "\"\n";

@@ -19,6 +19,8 @@ struct FaultOptions {
   std::vector<driver::Fault> preset = {};
   // When the driver resets the NPU under a job that hangs; 0: never.
   base::Nanoseconds give_up = 6 * base::kSecond;
+  // When the daemon gives up on a job; 0: as without this.
+  base::Nanoseconds hang = 0;
 };
 
 // Those of a daemon that can be told to fail. Writes its configuration file

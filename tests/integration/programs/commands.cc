@@ -188,6 +188,7 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"churn_mems", {&Commands::ChurnMemories, 3}},    // CTX BYTES ROUNDS
       {"churn_imports", {&Commands::ChurnImports, 3}},  // CTX MEM ROUNDS
       {"churn_contexts", {&Commands::ChurnContexts, 2}},  // PATH ROUNDS
+      {"admit", {&Commands::Admit, 2}},                   // CTX RATE [reserve]
       {"peek", {&Commands::Peek, 3}},  // MEM OFFSET COUNT: bytes in hex
       {"poke", {&Commands::Poke, 3}},  // MEM OFFSET BYTE
   };

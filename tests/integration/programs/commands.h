@@ -100,6 +100,8 @@ class Commands {
   Reply TellToken(const Words& words);
   Reply InitFromToken(const Words& words);
 
+  Reply Admit(const Words& words);
+
   Reply Peek(const Words& words);
   Reply Poke(const Words& words);
 
