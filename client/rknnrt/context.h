@@ -116,10 +116,6 @@ class Context {
   [[nodiscard]] Outcome NoShape() const;
   // A failure where the program cannot use that set of bindings.
   [[nodiscard]] Outcome CheckSet(uint32_t set) const;
-  [[nodiscard]] const std::shared_ptr<const ModelDescription>& shared_model()
-      const {
-    return model_;
-  }
   [[nodiscard]] Target& target() const { return *target_; }
   [[nodiscard]] const std::shared_ptr<Target>& shared_target() const {
     return target_;

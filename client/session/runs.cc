@@ -108,6 +108,7 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
     switch (RunOn(*connection, job, now, deadline, &answer)) {
       case RunEnd::kDaemonDied:
         ++deaths;  // again, with the next one
+        now = clock_.Now();
         continue;
       case RunEnd::kTimedOut:
         return refused ? *std::move(refused) : Unanswered(limit);
@@ -118,6 +119,7 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
     if (answer.code == Code::kUnavailable &&
         AwaitSuccessor(deadline, &refused_since)) {
       refused = Error{answer.code, std::move(answer.text)};
+      now = clock_.Now();
       continue;
     }
     if (answer.code == Code::kNotFound) {

@@ -66,17 +66,17 @@ class Scheduler {
   // were granted no core: it counts as running until Release(context, 0, 0).
   // False when it is not queued (any more), or another one of its context runs
   // or comes first. (For SharedRuns, as the next one.)
-  virtual bool Claim(Job* /*job*/) { return false; }
+  virtual bool Claim(Job* job) = 0;
   // A job that TakeNext has just granted does not run now: it is the next of
   // its context again, held as by Job::waits_for_fence, and gives back its
   // tokens as if it had never had them. True when some job can run now.
-  virtual bool PutBack(Job* /*job*/) { return false; }
+  virtual bool PutBack(Job* job) = 0;
   // No job is begun on these cores from now on, until the next call. Jobs that
   // run there end. True when some job can run now.
   virtual bool SetLent(uint32_t cores) = 0;
 
   // Cores that some job has, as bits.
-  [[nodiscard]] virtual uint32_t busy() const { return 0; }
+  [[nodiscard]] virtual uint32_t busy() const = 0;
 
   [[nodiscard]] virtual SchedulerCounts counts() const = 0;
 };

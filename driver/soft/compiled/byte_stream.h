@@ -40,9 +40,6 @@ class ByteWriter {
   void PutRaw(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  void PadTo(size_t alignment) {
-    bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);
-  }
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 

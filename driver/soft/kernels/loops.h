@@ -154,7 +154,6 @@ class StridedLoop {
     for (size_t k = 0; k < K; ++k) inner_[k] = strides_[k].back();
   }
 
-  [[nodiscard]] int64_t inner_size() const { return dims_.back(); }
   [[nodiscard]] const Offsets& inner_strides() const { return inner_; }
 
   // Calls f(offsets, n) for each innermost run of n elements.
