@@ -8,6 +8,8 @@
 #   rknnd_fuzzer(name ...)          libFuzzer program (RKNND_FUZZ), else a
 #                                   program that replays its corpus, in ctest
 #   rknnd_nanopb(name protos...)    C code of .proto files, as a static library
+#   rknnd_grpc(name protos...)      C++ messages and gRPC services of .proto files
+#   rknnd_soname(library result)    what programs know a shared library by
 
 # Builds every fuzzer and nothing else that they do not need.
 add_custom_target(fuzzers)
@@ -120,10 +122,11 @@ function(rknnd_test name)
                    DEPS ${arg_DEPS} GTest::gmock_main GTest::gtest)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                            ${PROJECT_BINARY_DIR}/bin/tests)
-  if(RKNND_SANITIZE)
-    # The tests' own code is not what is looked at, and there is much of it:
-    # this is two fifths of the time that a sanitized build takes for them.
-    target_compile_options(${name} PRIVATE -O0)
+  # The tests' own code is not what is looked at, and there is much of it. What
+  # they test is compiled as it is shipped, or with the sanitizer.
+  target_compile_options(${name} PRIVATE -O0)
+  # Other compilers are for analysis, of sources as they stand.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     _rknnd_test_headers()
     target_precompile_headers(${name} REUSE_FROM rknnd_test_headers)
   endif()
@@ -161,9 +164,8 @@ endif()
   endif()
 endfunction()
 
-# Headers that every test includes, compiled once: a quarter of a test's time. In
-# sanitized builds only, which nobody edits in: there a change to a header
-# should make as little anew as it can.
+# Headers that every test includes, and none of ours, compiled once: a quarter of
+# a test's time.
 function(_rknnd_test_headers)
   if(TARGET rknnd_test_headers)
     return()
@@ -240,6 +242,54 @@ function(rknnd_nanopb name)
   target_link_libraries(${name} PUBLIC nanopb::protobuf-nanopb-static)
   string(REGEX REPLACE "^rknnd_" "" short ${name})
   add_library(rknnd::${short} ALIAS ${name})
+endfunction()
+
+# rknnd_grpc(name proto...)
+# As rknnd_nanopb, by libprotobuf and gRPC: proto rknnd/v1/x.proto gives
+# "rknnd/v1/x.pb.h" and "rknnd/v1/x.grpc.pb.h". These headers take seconds to
+# compile: they are included by few source files and by no header of ours.
+function(rknnd_grpc name)
+  find_program(RKNND_PROTOC protoc REQUIRED)
+  find_program(RKNND_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET GLOBAL grpc++ protobuf)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/grpc)
+  set(generated "")
+  foreach(proto IN LISTS ARGN)
+    cmake_path(REMOVE_EXTENSION proto OUTPUT_VARIABLE stem)
+    set(outputs ${out}/${stem}.pb.h ${out}/${stem}.pb.cc
+                ${out}/${stem}.grpc.pb.h ${out}/${stem}.grpc.pb.cc)
+    add_custom_command(
+      OUTPUT ${outputs}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${out}
+      COMMAND ${RKNND_PROTOC} --plugin=protoc-gen-grpc=${RKNND_GRPC_CPP_PLUGIN}
+              -I. --cpp_out=${out} --grpc_out=${out} ${proto}
+      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+      COMMENT "gRPC ${proto}"
+      VERBATIM)
+    list(APPEND generated ${outputs})
+  endforeach()
+  # Sanitized builds leave out who uses it.
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${generated})
+  target_compile_options(${name} PRIVATE -w)
+  target_include_directories(${name} SYSTEM PUBLIC ${out})
+  target_link_libraries(${name} PUBLIC PkgConfig::grpcpp)
+  string(REGEX REPLACE "^rknnd_" "" short ${name})
+  add_library(rknnd::${short} ALIAS ${name})
+endfunction()
+
+# rknnd_soname(library result)
+# For library grpc++: "libgrpc++.so.1.51"; "" where there is none to link with.
+function(rknnd_soname library result)
+  find_library(RKNND_FILE_OF_${library} ${library})
+  set(dynamic "")
+  if(RKNND_FILE_OF_${library})
+    execute_process(COMMAND ${CMAKE_READELF} -d ${RKNND_FILE_OF_${library}}
+                    OUTPUT_VARIABLE dynamic)
+  endif()
+  string(REGEX MATCH "SONAME[^[]*\\[([^]]*)" found "${dynamic}")
+  set(${result} "${CMAKE_MATCH_1}" PARENT_SCOPE)
 endfunction()
 
 # A misspelt keyword would otherwise be dropped silently.

@@ -5,6 +5,8 @@
 #include "base/posix/socket.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -52,8 +54,9 @@ Expected<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-Expected<UniqueFd> MakeSocket(int flags) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+Expected<UniqueFd> MakeSocket(int flags, int family = AF_UNIX,
+                              int type = SOCK_SEQPACKET) {
+  UniqueFd fd(socket(family, type | SOCK_CLOEXEC | flags, 0));
   if (!fd.valid()) return ErrnoError(errno, "make a socket");
   return fd;
 }
@@ -145,7 +148,8 @@ union ControlBuffer {
 
 }  // namespace
 
-Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode) {
+Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode,
+                              UnixKind kind) {
   const Expected<sockaddr_un> address = AddressOf(path);
   if (!address.ok()) return address.error();
   const std::string temporary = TemporaryNameFor(path);
@@ -156,7 +160,9 @@ Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode) {
   if (!occupant.ok()) return occupant.error();
   if (*occupant == Occupant::kLive) return SomebodyListens(path);
 
-  Expected<UniqueFd> listener = MakeSocket(SOCK_NONBLOCK);
+  Expected<UniqueFd> listener =
+      MakeSocket(SOCK_NONBLOCK, AF_UNIX,
+                 kind == UnixKind::kStream ? SOCK_STREAM : SOCK_SEQPACKET);
   if (!listener.ok()) return listener;
   if (bind(listener->get(),
            reinterpret_cast<const sockaddr*>(&*temporary_address),
@@ -182,6 +188,28 @@ Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode) {
     return ErrnoError(errno, "give a socket the name " + Quoted(path));
   }
   name.Forget();
+  return listener;
+}
+
+Expected<UniqueFd> ListenTcp(const sockaddr* address, socklen_t size,
+                             unsigned dead_after, const std::string& name) {
+  Expected<UniqueFd> listener =
+      MakeSocket(SOCK_NONBLOCK, address->sa_family, SOCK_STREAM);
+  if (!listener.ok()) return listener;
+  const int fd = listener->get();
+  // Connections inherit the options; none of them is worth failing for.
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_after,
+             sizeof(dead_after));
+  if (address->sa_family == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  }
+  if (bind(fd, address, size) != 0 || listen(fd, kBacklog) != 0) {
+    return ErrnoError(errno, "listen on " + Quoted(name));
+  }
   return listener;
 }
 

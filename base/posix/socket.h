@@ -4,6 +4,7 @@
 #ifndef BASE_POSIX_SOCKET_H_
 #define BASE_POSIX_SOCKET_H_
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -27,11 +28,19 @@ struct PeerCredentials {
   gid_t gid = 0;
 };
 
-// A SOCK_SEQPACKET listener at `path`, non-blocking. `mode` and ownership are
-// in force before the name appears (bound under a temporary name and renamed);
-// a stale socket that nobody answers on is replaced, a live one is
-// kAlreadyExists.
-Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode);
+enum class UnixKind { kSeqpacket, kStream };
+
+// A listener at `path`, non-blocking. `mode` and ownership are in force before
+// the name appears (bound under a temporary name and renamed); a stale socket
+// that nobody answers on is replaced, a live one is kAlreadyExists.
+Expected<UniqueFd> ListenUnix(const std::string& path, mode_t mode,
+                              UnixKind kind = UnixKind::kSeqpacket);
+// A TCP listener at `address` (of `size` bytes), non-blocking. "[::]" takes
+// IPv4 too. `dead_after`: a connection whose peer acknowledges nothing for so
+// many milliseconds is closed by the kernel. `name`: of the address, for
+// errors.
+Expected<UniqueFd> ListenTcp(const sockaddr* address, socklen_t size,
+                             unsigned dead_after, const std::string& name);
 // A connected SOCK_SEQPACKET socket. kUnavailable when nobody listens,
 // kNotFound when the path is missing, kPermissionDenied.
 Expected<UniqueFd> ConnectUnix(const std::string& path);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -317,6 +318,33 @@ TEST_F(ListenTest, ALiveSocketIsLeftAlone) {
   EXPECT_EQ(second.error().code, Code::kAlreadyExists);
   EXPECT_NE(second.error().message.find(path_), std::string::npos);
   EXPECT_TRUE(ConnectUnix(path_).ok());
+}
+
+TEST_F(ListenTest, AStreamSocketIsReplacedAndLeftAloneAsAnyOther) {
+  {
+    const Expected<UniqueFd> live = ListenUnix(path_, 0600, UnixKind::kStream);
+    ASSERT_TRUE(live.ok()) << live.error().message;
+    EXPECT_EQ(ListenUnix(path_, 0600, UnixKind::kStream).error().code,
+              Code::kAlreadyExists);
+    EXPECT_FALSE(ConnectUnix(path_).ok()) << "it is of another kind";
+  }
+  EXPECT_TRUE(ListenUnix(path_, 0600, UnixKind::kStream).ok());
+}
+
+TEST(ListenTcpTest, APortIsListenedOnOnce) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof(address);
+  const Expected<UniqueFd> first = ListenTcp(generic, size, 1000, "here");
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_TRUE(ClosesOnExec(first->get()));
+  ASSERT_EQ(getsockname(first->get(), generic, &size), 0);
+  const Expected<UniqueFd> second = ListenTcp(generic, size, 1000, "here");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, Code::kAlreadyExists);
+  EXPECT_NE(second.error().message.find("'here'"), std::string::npos);
 }
 
 TEST_F(ListenTest, AFileThatIsNoSocketIsLeftAlone) {
