@@ -52,6 +52,13 @@ RKNND_PLAIN(Trace);
 RKNND_PLAIN(TraceRequest);
 RKNND_PLAIN(LeaseRequest);
 RKNND_PLAIN(LogEvent);
+RKNND_PLAIN(BufferKeyRequest);
+RKNND_PLAIN(BufferKey);
+RKNND_PLAIN(PinClocks);
+RKNND_PLAIN(FollowLogs);
+RKNND_PLAIN(LogLine);
+RKNND_PLAIN(SetLogLevel);
+RKNND_PLAIN(ResetRequest);
 #undef RKNND_PLAIN
 
 // The text of a nanopb string; what came from a peer has an end (nanopb
@@ -403,6 +410,42 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   return DecodeFields(body, rknnd_v1_FaultList_fields, &raw);
 }
 
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const DoctorReply& message) {
+  rknnd_v1_DoctorReply raw = rknnd_v1_DoctorReply_init_zero;
+  auto findings = From(raw.findings, rknnd_v1_Finding_fields, kMaxReportEntries,
+                       message.findings);
+  raw.findings.arg = &findings;
+  return EncodeFields(rknnd_v1_DoctorReply_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   DoctorReply& message) {
+  rknnd_v1_DoctorReply raw = rknnd_v1_DoctorReply_init_zero;
+  auto findings = Into(raw.findings, rknnd_v1_Finding_fields, kMaxReportEntries,
+                       message.findings);
+  raw.findings.arg = &findings;
+  return DecodeFields(body, rknnd_v1_DoctorReply_fields, &raw);
+}
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const ClocksReply& message) {
+  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
+  auto clocks = From(raw.clocks, rknnd_v1_BoardClock_fields, kMaxReportEntries,
+                     message.clocks);
+  raw.clocks.arg = &clocks;
+  return EncodeFields(rknnd_v1_ClocksReply_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   ClocksReply& message) {
+  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
+  auto clocks = Into(raw.clocks, rknnd_v1_BoardClock_fields, kMaxReportEntries,
+                     message.clocks);
+  raw.clocks.arg = &clocks;
+  return DecodeFields(body, rknnd_v1_ClocksReply_fields, &raw);
+}
+
 }  // namespace
 
 template <class Message>
@@ -462,6 +505,15 @@ RKNND_MESSAGE(Trace);
 RKNND_MESSAGE(TraceRequest);
 RKNND_MESSAGE(LeaseRequest);
 RKNND_MESSAGE(LogEvent);
+RKNND_MESSAGE(BufferKeyRequest);
+RKNND_MESSAGE(BufferKey);
+RKNND_MESSAGE(PinClocks);
+RKNND_MESSAGE(FollowLogs);
+RKNND_MESSAGE(LogLine);
+RKNND_MESSAGE(SetLogLevel);
+RKNND_MESSAGE(ResetRequest);
+RKNND_MESSAGE(DoctorReply);
+RKNND_MESSAGE(ClocksReply);
 #undef RKNND_MESSAGE
 
 std::vector<std::byte> EncodeFailure(std::string_view message) {

@@ -81,6 +81,15 @@ using TraceRequest = rknnd_v1_TraceRequest;
 using LeaseRequest = rknnd_v1_LeaseRequest;
 using ForeignUser = rknnd_v1_ForeignUser;
 using LogEvent = rknnd_v1_LogEvent;
+using Finding = rknnd_v1_Finding;
+using BoardClock = rknnd_v1_BoardClock;
+using BufferKeyRequest = rknnd_v1_BufferKeyRequest;
+using BufferKey = rknnd_v1_BufferKey;
+using PinClocks = rknnd_v1_PinClocks;
+using FollowLogs = rknnd_v1_FollowLogs;
+using LogLine = rknnd_v1_LogLine;
+using SetLogLevel = rknnd_v1_SetLogLevel;
+using ResetRequest = rknnd_v1_ResetRequest;
 
 struct UploadModel {
   std::array<uint8_t, 32> model{};
@@ -154,6 +163,14 @@ struct DrainReply {
 
 struct FaultList {
   std::vector<FaultReport> faults;
+};
+
+struct DoctorReply {
+  std::vector<Finding> findings;
+};
+
+struct ClocksReply {
+  std::vector<BoardClock> clocks;
 };
 
 // The bytes of one message. kOutOfRange when a list is above its bound; a

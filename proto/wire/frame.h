@@ -52,14 +52,22 @@ enum class Verb : uint16_t {
   kSetQueue = 22,
   kAdmit = 23,
   kTrace = 24,
+  kBufferKey = 25,
+  kDoctor = 26,
+  kClocks = 27,
+  kFollowLogs = 28,
   // Verbs from 100 change things for others: admin.sock only.
   kDrain = 100,
   kSetFault = 101,
   kListFaults = 102,
   kClearFault = 103,
   kLease = 104,
+  kReset = 105,
+  kSetLogLevel = 106,
+  kPinClocks = 107,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
+  kLogLine = 201,
 };
 
 enum class FrameKind : uint16_t { kRequest = 0, kReply = 1, kEvent = 2 };
