@@ -3,6 +3,7 @@
 #include "driver/device.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace rknnd::driver {
 
@@ -20,6 +21,14 @@ absl::Status Memory::CopyFrom(const Memory& /*from*/, uint64_t /*from_offset*/,
 
 absl::Status Model::CopyWeights(Memory& /*to*/, uint64_t /*offset*/) const {
   return absl::UnimplementedError("this device gives no copy of its weights");
+}
+
+void Device::Reset(std::function<void(absl::Status)> done) {
+  done(absl::UnimplementedError(
+      absl::StrCat("device '", info().kind,
+                   "' has nothing to reset: it is no hardware, and its jobs "
+                   "end by themselves ('rknnd --faults' models a driver's "
+                   "reset)")));
 }
 
 absl::Status Model::WriteCompiled(

@@ -16,6 +16,7 @@
 #define DRIVER_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -374,6 +375,14 @@ class Device {
   // Runs the cores at this fraction of their clock, above 0 to 1, from the next
   // job on, as a hot SoC does. False where no clock is modelled. Thread: any.
   virtual bool SetClock(double /*fraction*/) { return false; }
+
+  // Resets the hardware under whatever it runs: jobs in flight fail with
+  // ABORTED, once, and may be run again. `done` when none of them is left, on
+  // any thread; at once with UNIMPLEMENTED where there is nothing to reset.
+  // Must not block. Thread: any, but a worker's.
+  virtual void Reset(std::function<void(absl::Status)> done);
+  // Since the start, those that the driver made by itself among them.
+  [[nodiscard]] virtual uint64_t resets() const { return 0; }
 
   // Thread: any.
   [[nodiscard]] virtual CacheSyncs cache_syncs() const { return {}; }

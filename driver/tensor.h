@@ -63,6 +63,9 @@ struct TensorAttr {
   // Row pitch in pixels of 4-D NHWC inputs (the width itself when unpadded), 0
   // elsewhere.
   uint32_t w_stride = 0;
+  // What the model's file has here, whatever the NPU makes of it: a quantised
+  // port whose file has real numbers is float32.
+  TensorType file_type = TensorType::kFloat32;
 };
 
 // How the bytes of a bound buffer are to be understood; what a client may

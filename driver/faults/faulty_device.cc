@@ -302,6 +302,7 @@ void FaultyDevice::Done(Slot* slot, JobResult result) {
   slot->shadows.clear();
   slot->frames.clear();
   JobListener* listener = nullptr;
+  std::vector<std::function<void(absl::Status)>> reset;
   {
     base::MutexLock lock(mutex_);
     const JobFaults& faults = slot->faults;
@@ -330,8 +331,10 @@ void FaultyDevice::Done(Slot* slot, JobResult result) {
     }
     slot->state = Slot::State::kFree;
     listener = slot->listener;
+    reset = TakeReset();
   }
   listener->OnJobDone(std::move(result));
+  for (const auto& done : reset) done(absl::OkStatus());
 }
 
 void FaultyDevice::End(Slot& slot, absl::Status status,
@@ -379,10 +382,39 @@ void FaultyDevice::GiveUp(std::vector<Ended>* ended) {
         ended);
   }
   if (!reset) return;
+  ++resets_;
   FailAll(absl::StatusCode::kAborted,
           "another job hung and the driver reset the NPU under this one: it "
           "may be run again",
           ended);
+}
+
+void FaultyDevice::Reset(std::function<void(absl::Status)> done) {
+  std::vector<Ended> ended;
+  std::vector<std::function<void(absl::Status)>> reset;
+  {
+    base::MutexLock lock(mutex_);
+    ++resets_;
+    FailAll(absl::StatusCode::kAborted,
+            "an operator reset the NPU under the job: it may be run again",
+            &ended);
+    resetting_.push_back(std::move(done));
+    reset = TakeReset();
+  }
+  Deliver(ended);
+  for (const auto& waiting : reset) waiting(absl::OkStatus());
+}
+
+uint64_t FaultyDevice::resets() const {
+  base::MutexLock lock(mutex_);
+  return resets_;
+}
+
+std::vector<std::function<void(absl::Status)>> FaultyDevice::TakeReset() {
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (slot->state == Slot::State::kRunning && !slot->doom.ok()) return {};
+  }
+  return std::exchange(resetting_, {});
 }
 
 void FaultyDevice::Deliver(std::vector<Ended>& ended) {

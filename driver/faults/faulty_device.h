@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,6 +78,9 @@ class FaultyDevice final : public Device {
   bool SetClock(double fraction) override {
     return device_->SetClock(fraction);
   }
+  // As the driver's own, asked for by an operator.
+  void Reset(std::function<void(absl::Status)> done) override;
+  [[nodiscard]] uint64_t resets() const override;
   [[nodiscard]] CacheSyncs cache_syncs() const override {
     return device_->cache_syncs();
   }
@@ -140,6 +144,9 @@ class FaultyDevice final : public Device {
   // Jobs that hang for too long: the driver resets all.
   void GiveUp(std::vector<Ended>* ended) RKNND_REQUIRES(mutex_);
   static void Deliver(std::vector<Ended>& ended);
+  // Those of resetting_, if no job is left that they wait for.
+  std::vector<std::function<void(absl::Status)>> TakeReset()
+      RKNND_REQUIRES(mutex_);
   [[nodiscard]] base::Nanoseconds NextDue() const RKNND_REQUIRES(mutex_);
   void OnChanged(const FaultReport& fault, bool set);
   void RunThread();
@@ -170,6 +177,10 @@ class FaultyDevice final : public Device {
   uint64_t crashed_by_ RKNND_GUARDED_BY(mutex_) = 0;        // a fault; 0: alive
   base::Nanoseconds restart_ RKNND_GUARDED_BY(mutex_) = 0;  // 0: when cleared
   bool kicked_ RKNND_GUARDED_BY(mutex_) = false;
+  uint64_t resets_ RKNND_GUARDED_BY(mutex_) = 0;
+  // Who waits until the jobs that ran at a reset are back.
+  std::vector<std::function<void(absl::Status)>> resetting_
+      RKNND_GUARDED_BY(mutex_);
   bool stopped_ RKNND_GUARDED_BY(mutex_) = false;
 };
 

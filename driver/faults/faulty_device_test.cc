@@ -19,7 +19,9 @@
 namespace rknnd::driver {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::PlainDevice;
 
 constexpr base::Nanoseconds kMs = base::kMillisecond;
@@ -217,6 +219,47 @@ TEST_F(FaultyDeviceTest, DriverGivesUpAndFailsTheJobsOfAllCoresOnce) {
   EXPECT_EQ(later.result.status, absl::OkStatus());
   plain_.hold = false;
   EXPECT_EQ(Run(1).result.status, absl::OkStatus());
+}
+
+TEST_F(FaultyDeviceTest, ResetEndsWhatHangsAndIsDoneWhenTheRestIsBack) {
+  Set({.kind = FaultKind::kHang, .core = 1, .times = 1});
+  plain_.hold = true;
+  Listener hung, running, later;
+  Submit(hung, 1);
+  Submit(running, 0);
+  std::vector<absl::Status> done;
+  device_.Reset([&](absl::Status status) { done.push_back(status); });
+
+  ASSERT_EQ(hung.calls, 1);
+  EXPECT_EQ(hung.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(done, IsEmpty());
+  plain_.Release();
+  EXPECT_EQ(running.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(done, ElementsAre(absl::OkStatus()));
+  EXPECT_EQ(device_.resets(), 1U);
+
+  Submit(later, 1);
+  plain_.Release();
+  EXPECT_EQ(later.result.status, absl::OkStatus());
+  // With nothing in flight at once.
+  device_.Reset([&](absl::Status status) { done.push_back(status); });
+  EXPECT_EQ(done.size(), 2U);
+}
+
+TEST_F(FaultyDeviceTest, ResetsOfTheDriverCountToo) {
+  Set({.kind = FaultKind::kHang, .times = 1});
+  Listener hung;
+  Submit(hung);
+  Advance(kDriverGiveUp);
+  EXPECT_EQ(hung.calls, 1);
+  EXPECT_EQ(device_.resets(), 1U);
+}
+
+TEST_F(FaultyDeviceTest, DeviceWithoutAResetSaysSo) {
+  std::vector<absl::Status> done;
+  plain_.Reset([&](absl::Status status) { done.push_back(status); });
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST_F(FaultyDeviceTest, OtherCoresGoOnWhileOneHangs) {

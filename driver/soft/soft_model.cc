@@ -11,6 +11,7 @@
 #include "base/status/status.h"
 #include "driver/memory/cache_sync.h"
 #include "driver/memory/fault_guard.h"
+#include "driver/soft/accuracy/layers_apart.h"
 #include "driver/soft/attached_memory.h"
 #include "driver/soft/compiled/compiled_form.h"
 #include "driver/soft/graph/passes.h"
@@ -84,6 +85,8 @@ void Repeat(uint32_t slices, Program& program) {
 struct SoftModel::Recipe {
   CompiledForm form;
   std::vector<PlanRecorder> recorders;  // of the rows
+  // Comparisons are for once, and their graphs say more than the form keeps.
+  bool keeps = true;
 };
 
 absl::StatusOr<std::unique_ptr<SoftModel>> SoftModel::Compile(
@@ -121,6 +124,7 @@ absl::StatusOr<std::unique_ptr<SoftModel>> SoftModel::Compile(
   model->info_.weight_size = model->weights_.size();
   model->info_.custom_string = std::move(read.custom_string);
   model->info_.target_platform = std::move(read.target_platform);
+  model->recipe_->keeps = read.accuracy == Accuracy::kOff;
   model->recipe_->form.batch = read.rknn_batch_size;
   model->recipe_->form.listed_rows = static_cast<uint32_t>(rows.size());
   model->Complete();
@@ -136,7 +140,12 @@ void SoftModel::Complete() {
 
 absl::Status SoftModel::AddProgram(Graph graph, const ModelOptions& options,
                                    const SocProfile& soc, FoldPool* pool) {
-  RKNND_RETURN_IF_ERROR(RunPasses(graph, OperatorTable::Get(), pool));
+  if (options.accuracy == Accuracy::kOff) {
+    RKNND_RETURN_IF_ERROR(RunPasses(graph, OperatorTable::Get(), pool));
+  } else {
+    RKNND_RETURN_IF_ERROR(
+        SetLayersApart(options.accuracy, graph, OperatorTable::Get(), pool));
+  }
   RKNND_RETURN_IF_ERROR(ApplyOptions(options, graph));
   RKNND_RETURN_IF_ERROR(CheckBatch(options.rknn_batch_size, graph));
   PlanRecorder recorder(&weights_);
@@ -213,7 +222,9 @@ absl::Status SoftModel::WriteCompiled(
   const bool stops =
       std::any_of(programs_.begin(), programs_.end(),
                   [](const Program& program) { return !program.stop.ok(); });
-  if (recipe_ == nullptr || stops) return Model::WriteCompiled(write);
+  if (recipe_ == nullptr || stops || !recipe_->keeps) {
+    return Model::WriteCompiled(write);
+  }
   CompiledForm& form = recipe_->form;
   form.custom_string = info_.custom_string;
   form.target_platform = info_.target_platform;

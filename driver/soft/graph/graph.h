@@ -112,6 +112,9 @@ struct Node {
   // Part of the layer of the node just before it, whose only reader it is; that
   // one has the name of both.
   bool joins_layer = false;
+  // Whether a run that is dumped shows what it makes. Not kept in compiled
+  // forms.
+  bool shown = true;
 };
 
 // One scale and zero point for a whole 8-bit tensor:
@@ -137,6 +140,7 @@ struct GraphPort {
   // where that leaves the shape open the words for it.
   std::optional<Shape> declared = {};
   std::string open = {};
+  bool shown = true;  // as Node::shown
 };
 
 struct Graph {

@@ -71,9 +71,10 @@ TEST(OnnxImportTest, PathGivenAsBytesIsNamed) {
 }
 
 TEST(OnnxImportTest, RknnIsNamedWithItsSoc) {
+  std::string file("RKNN\0\0\0\0", 8);
+  file.append(R"({"target_platform":["rk3588"],"x":1})");
   EXPECT_THAT(
-      ErrorOf(BytesOf(std::string("RKNN\0\0\0\0", 8) +
-                      R"({"target_platform":["rk3588"],"x":1})")),
+      ErrorOf(BytesOf(file)),
       HasSubstr("compiled for rk3588 and cannot run on the software NPU; give "
                 "the ONNX model"));
 }

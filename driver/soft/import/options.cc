@@ -197,6 +197,17 @@ absl::StatusOr<uint32_t> BatchSize(const YAML::Node& node,
   return batch;
 }
 
+absl::StatusOr<Accuracy> ReadAccuracy(const YAML::Node& node,
+                                      const std::string& model) {
+  if (IsOff(node)) return Accuracy::kOff;
+  if (node.IsScalar() && node.Scalar() == "golden") return Accuracy::kGolden;
+  if (node.IsScalar() && node.Scalar() == "single") return Accuracy::kSingle;
+  return absl::InvalidArgumentError(
+      absl::StrCat("model '", model, "': option 'accuracy' is '",
+                   node.IsScalar() ? node.Scalar() : "a list",
+                   "', must be golden or single: rknnctl accuracy sets it"));
+}
+
 // `at` is the option that is being read.
 absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
                                        const std::string& model,
@@ -226,12 +237,19 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
       RKNND_ASSIGN_OR_RETURN(options.rknn_batch_size, BatchSize(node, model));
     } else if (name == "dynamic_input") {
       RKNND_ASSIGN_OR_RETURN(options.dynamic_input, Rows(node, model, visits));
+    } else if (name == "accuracy") {
+      RKNND_ASSIGN_OR_RETURN(options.accuracy, ReadAccuracy(node, model));
     } else if (name == "weights_of") {
       return absl::InvalidArgumentError(absl::StrCat(
           "model '", model,
           "': option 'weights_of' is written by rknn_init "
           "(RKNN_FLAG_SHARE_WEIGHT_MEM) behind all others: leave it out"));
     }
+  }
+  if (options.accuracy != Accuracy::kOff) {
+    options.custom_string = options.accuracy == Accuracy::kGolden
+                                ? "accuracy: golden"
+                                : "accuracy: single";
   }
   return options;
 }

@@ -22,6 +22,9 @@ using InputShapes = std::vector<Shape>;
 // Images that one run takes, far more than any board computes in a second.
 inline constexpr uint32_t kMaxBatch = 1024;
 
+// Networks for comparison, in place of the model (accuracy/layers_apart.h).
+enum class Accuracy : uint8_t { kOff, kGolden, kSingle };
+
 struct ModelOptions {
   std::string custom_string;
   std::string target_platform;
@@ -32,6 +35,9 @@ struct ModelOptions {
   // numbers: import/shapes.h checks them.
   std::vector<InputShapes> dynamic_input;
   uint32_t rknn_batch_size = 1;
+  // With one of them the model's custom string says which, so that who asked
+  // for it can tell a device that has done so.
+  Accuracy accuracy = Accuracy::kOff;
 };
 
 // `metadata` wins over `yaml`, whose last line may say whose weights are shared

@@ -102,6 +102,11 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
   port.direction_ = direction;
   port.type_ = type;
   port.shape_ = shape;
+  if (!conversion.quantization.has_value()) {
+    port.attr_.file_type = conversion.half
+                               ? TensorType::kFloat16
+                               : PlainType(type).value_or(TensorType::kFloat32);
+  }
   if (type == DataType::kInt8 && !conversion.quantization.has_value()) {
     // Bytes that are numbers as they are: the vendor's runtime knows no others.
     conversion.quantization = Quantization{};

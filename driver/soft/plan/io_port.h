@@ -46,6 +46,7 @@ struct PortConversion {
   std::vector<float> mean, deviation;
   // Of a quantised input: what each uint8 becomes, for each channel or once.
   std::vector<uint8_t> table;
+  bool half = false;  // the file's numbers are halves
 
   [[nodiscard]] bool normalises() const { return !mean.empty(); }
   [[nodiscard]] float Normalise(float x, int64_t channel) const {

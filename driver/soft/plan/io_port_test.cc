@@ -1,5 +1,7 @@
 #include "driver/soft/plan/io_port.h"
 
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -54,6 +56,19 @@ TEST(IoPortTest, OtherRanksKeepTheirOrder) {
 
   EXPECT_THAT(port.attr().dims, ElementsAre(1, 4420, 4));
   EXPECT_EQ(port.attr().layout, TensorLayout::kUndefined);
+}
+
+TEST(IoPortTest, FileTypeIsThatOfTheFileWhateverTheNpuHas) {
+  const auto file_type = [](PortConversion conversion) {
+    return IoPort::Make(Direction::kOutput, "y", DataType::kFloat32, {1, 5}, 8,
+                        std::move(conversion))
+        ->attr()
+        .file_type;
+  };
+  PortConversion half;
+  half.half = true;
+  EXPECT_EQ(file_type({}), TensorType::kFloat32);
+  EXPECT_EQ(file_type(half), TensorType::kFloat16);
 }
 
 TEST(IoPortTest, ScalarHasOneDimension) {

@@ -166,7 +166,7 @@ class Planner {
       program().input_tensors.push_back(tensor->spec);
       NeedScratch(InputScratch(*value.shape));
       AddStep(step, {}, {tensor});
-      Show(0, port.value, port.name, tensor->spec);
+      if (port.shown) Show(0, port.value, port.name, tensor->spec);
     }
     return absl::OkStatus();
   }
@@ -191,7 +191,7 @@ class Planner {
       program().output_tensors.push_back(tensor->spec);
       NeedScratch(TransferScratch(*value.shape));
       AddStep(step, {tensor}, {});
-      Show(0, port.value, port.name, tensor->spec);
+      if (port.shown) Show(0, port.value, port.name, tensor->spec);
     }
     return absl::OkStatus();
   }
@@ -217,7 +217,7 @@ class Planner {
       Tensor view = *from;
       view.spec.shape = *graph_.value(node.outputs[0]).shape;
       tensors_[{node.outputs[0], 1}] = view;
-      if (program().steps.size() > steps) {
+      if (program().steps.size() > steps && node.shown) {
         Show(1, node.outputs[0], graph_.value(node.outputs[0]).name, view.spec);
       }
       return absl::OkStatus();
@@ -284,7 +284,7 @@ class Planner {
       });
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == kNoValue) continue;
+      if (node.outputs[i] == kNoValue || !node.shown) continue;
       Show(inputs.size() + i, node.outputs[i],
            graph_.value(node.outputs[i]).name, output_specs[i]);
     }

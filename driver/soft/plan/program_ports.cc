@@ -6,6 +6,14 @@
 #include "base/status/status.h"
 
 namespace rknnd::soft {
+namespace {
+
+bool IsHalf(const GraphPort& port) {
+  constexpr int32_t kOnnxHalf = 10;  // TensorProto.DataType
+  return port.onnx_type == kOnnxHalf;
+}
+
+}  // namespace
 
 absl::Status MakePorts(const Graph& graph, const NativeForm& form,
                        Program& program) {
@@ -19,7 +27,8 @@ absl::Status MakePorts(const Graph& graph, const NativeForm& form,
                                   {.quantization = port.quantization,
                                    .mean = port.mean,
                                    .deviation = port.deviation,
-                                   .table = {}}));
+                                   .table = {},
+                                   .half = IsHalf(port)}));
     info.inputs.push_back(made.attr());
     info.native_inputs.push_back(made.native());
     program.inputs.push_back(std::move(made));
@@ -38,7 +47,8 @@ absl::Status MakePorts(const Graph& graph, const NativeForm& form,
                                   {.quantization = port.quantization,
                                    .mean = {},
                                    .deviation = {},
-                                   .table = {}}));
+                                   .table = {},
+                                   .half = IsHalf(port)}));
     info.outputs.push_back(made.attr());
     info.native_outputs.push_back(made.native());
     program.outputs.push_back(std::move(made));

@@ -113,6 +113,20 @@ driver::JobResult BoundModel::Run(uint32_t core,
   return listener_->Take();
 }
 
+driver::JobResult BoundModel::RunDumped(driver::LayerSink& sink) {
+  driver::JobRequest job;
+  job.model = &model_;
+  job.program = row_;
+  job.core_mask = 1;
+  job.inputs = input_bindings_;
+  job.outputs = output_bindings_;
+  job.internal = arena_->memory();
+  job.layer_sink = &sink;
+  job.listener = listener_.get();
+  device_.Submit(job);
+  return listener_->Take();
+}
+
 driver::JobResult BoundModel::RunGang(uint32_t core_mask, bool own_arenas,
                                       std::vector<int64_t>* layer_times) {
   driver::JobRequest job;

@@ -52,6 +52,8 @@ class BoundModel {
 
   driver::JobResult Run(uint32_t core = 0,
                         std::vector<int64_t>* layer_times = nullptr);
+  // Once, each layer's output told.
+  driver::JobResult RunDumped(driver::LayerSink& sink);
   // On all cores of a mask at once; each with internal memory of its own, which
   // a batch is for, or all in that of the lowest.
   driver::JobResult RunGang(uint32_t core_mask, bool own_arenas = false,
