@@ -86,6 +86,40 @@ void BindingSets::Change(uint32_t set,
   }
 }
 
+void BindingSets::Unbind(uint32_t context, const Buffer* buffer) {
+  if (first().internal().buffer.get() == buffer) {
+    // Taking away cannot be refused, here and below.
+    MemoryRequest none;
+    none.context = context;
+    SetInternal(none, nullptr).IgnoreError();
+  }
+  for (uint32_t set = 0; set <= own_.size(); ++set) {
+    for (const auto direction :
+         {driver::Direction::kInput, driver::Direction::kOutput}) {
+      const size_t tensors = direction == driver::Direction::kInput
+                                 ? first().inputs().size()
+                                 : first().outputs().size();
+      for (size_t i = 0; i < tensors; ++i) {
+        // A change may have left nothing of its own in the set.
+        if (set > 0 && (now_.others_[set - 1] == nullptr ||
+                        !own_[set - 1].of(direction)[i])) {
+          continue;
+        }
+        TensorChoice one{std::vector<bool>(first().inputs().size()),
+                         std::vector<bool>(first().outputs().size())};
+        one.of(direction)[i] = true;
+        if (now_.Of(set)->Count(buffer, one) == 0) continue;
+        BindRequest none;
+        none.context = context;
+        none.direction = direction;
+        none.index = static_cast<uint32_t>(i);
+        none.set = set;
+        Bind(none, nullptr).IgnoreError();
+      }
+    }
+  }
+}
+
 uint32_t BindingSets::Count(const Buffer* buffer) const {
   uint32_t count = first().Count(buffer);
   for (size_t i = 0; i < own_.size(); ++i) {

@@ -58,6 +58,9 @@ class BindingSets {
   absl::Status SetInternal(const MemoryRequest& request,
                            std::shared_ptr<Buffer> buffer);
   void ChooseRow(uint32_t row);
+  // Takes away every binding of `buffer`, in all sets; `context` is for the
+  // messages.
+  void Unbind(uint32_t context, const Buffer* buffer);
 
   [[nodiscard]] const BindingSet& first() const { return *now_.first_; }
   [[nodiscard]] const BindingSnapshot& snapshot() const { return now_; }

@@ -52,7 +52,12 @@ void BufferTable::Clear() {
     Cancel(*making);
     making->done = nullptr;
   }
-  buffers_.clear();
+  for (auto& [number, adopted] : std::exchange(adopted_, {})) {
+    keys_->Unwatch(adopted.watch);
+  }
+  for (auto& [number, buffer] : std::exchange(buffers_, {})) {
+    if (keys_ != nullptr) keys_->Forget(buffer.get());
+  }
 }
 
 void BufferTable::Cancel(Making& making) {
@@ -277,6 +282,48 @@ void BufferTable::TellOnce(uint32_t number, uint32_t kind,
   tell_(absl::StrCat(Name(number), ": ", instead));
 }
 
+// ---- keys -------------------------------------------------------------------
+
+absl::StatusOr<KeyedBuffer> BufferTable::KeyOf(uint32_t number) {
+  RKNND_ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> buffer, Find(number));
+  RKNND_ASSIGN_OR_RETURN(const BufferKey key, keys_->KeyOf(buffer));
+  return KeyedBuffer{key, buffer->size(), buffer->read_only()};
+}
+
+absl::StatusOr<BufferInfo> BufferTable::Adopt(uint32_t number,
+                                              const BufferKey& key, Gone gone) {
+  RKNND_RETURN_IF_ERROR(CheckNew(number));
+  RKNND_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, keys_->Find(key));
+  BufferInfo info{base::UniqueFd(), buffer->size(), buffer->heap()};
+  Adopted& adopted = adopted_[number];
+  adopted.buffer = std::move(buffer);
+  adopted.gone = std::move(gone);
+  adopted.watch =
+      keys_->Watch(key, [number, weak = std::weak_ptr<BufferTable*>(self_)] {
+        if (const auto table = weak.lock()) (*table)->TakeAdopted(number);
+      });
+  return info;
+}
+
+bool BufferTable::TakeAdopted(uint32_t number) {
+  const auto found = adopted_.find(number);
+  if (found == adopted_.end()) return false;
+  const Adopted adopted = std::move(found->second);
+  adopted_.erase(found);
+  keys_->Unwatch(adopted.watch);
+  const auto same = [&](const std::shared_ptr<Buffer>& other) {
+    return other == adopted.buffer;
+  };
+  for (const auto& [other, buffer] : buffers_) {
+    if (same(buffer)) return true;
+  }
+  for (const auto& [other, also] : adopted_) {
+    if (same(also.buffer)) return true;
+  }
+  adopted.gone(*adopted.buffer);
+  return true;
+}
+
 // ---- numbers ----------------------------------------------------------------
 
 absl::Status BufferTable::Release(uint32_t number) {
@@ -289,12 +336,20 @@ absl::Status BufferTable::Release(uint32_t number) {
         absl::StrCat(Name(number), " was released while it was made")));
     return absl::OkStatus();
   }
-  if (buffers_.erase(number) == 0) return Find(number).status();
+  if (TakeAdopted(number)) return absl::OkStatus();
+  const auto found = buffers_.find(number);
+  if (found == buffers_.end()) return Find(number).status();
+  const std::shared_ptr<Buffer> buffer = std::move(found->second);
+  buffers_.erase(found);
+  if (keys_ != nullptr) keys_->Forget(buffer.get());
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> BufferTable::Find(
     uint32_t number) const {
+  if (const auto adopted = adopted_.find(number); adopted != adopted_.end()) {
+    return adopted->second.buffer;
+  }
   auto found = buffers_.find(number);
   if (found == buffers_.end()) {
     if (pending_.contains(number)) {
@@ -312,7 +367,8 @@ absl::Status BufferTable::CheckNew(uint32_t number) const {
   if (number == 0) {
     return absl::InvalidArgumentError("a buffer's number cannot be 0");
   }
-  if (buffers_.contains(number) || pending_.contains(number)) {
+  if (buffers_.contains(number) || pending_.contains(number) ||
+      adopted_.contains(number)) {
     return absl::AlreadyExistsError(
         absl::StrCat(Name(number), " exists already: release it first"));
   }

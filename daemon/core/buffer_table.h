@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/unique_fd.h"
+#include "daemon/core/buffer_keys.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/paging.h"
 #include "daemon/core/sram.h"
@@ -75,6 +76,10 @@ class Buffer {
 //
 // Pending: taken, charged, and good for nothing yet but Release.
 //
+// A number may also be another session's buffer, adopted by its key: bound like
+// one's own, neither copied nor charged again, and gone when its owner gives it
+// up.
+//
 // Thread: loop. Callbacks are called at once or later; not after Clear().
 // Import() takes the fd even when it fails.
 class BufferTable {
@@ -91,6 +96,8 @@ class BufferTable {
   void set_tell(Tell tell) { tell_ = std::move(tell); }
   // For buffers that are to have SRAM. Without, none of them gets any.
   void set_sram(std::shared_ptr<Sram> sram) { sram_ = std::move(sram); }
+  // For KeyOf and Adopt, which nobody calls without.
+  void set_keys(std::shared_ptr<BufferKeys> keys) { keys_ = std::move(keys); }
   BufferTable(const BufferTable&) = delete;
   BufferTable& operator=(const BufferTable&) = delete;
 
@@ -102,19 +109,26 @@ class BufferTable {
   void ImportPhysical(uint32_t number, base::UniqueFd fd,
                       const PhysicalRange& range,
                       const driver::MemoryIdentity& identity, Callback done);
+  // `gone`: the number has been taken away, by whomever, and nothing else here
+  // is that memory. Not called after Clear().
+  using Gone = std::function<void(const Buffer&)>;
+  absl::StatusOr<BufferInfo> Adopt(uint32_t number, const BufferKey& key,
+                                   Gone gone);
+  absl::StatusOr<KeyedBuffer> KeyOf(uint32_t number);
   // Of a pending one: whoever waits for it is answered with CANCELLED.
   absl::Status Release(uint32_t number);
   void Clear();
 
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Buffer>> Find(
       uint32_t number) const;
+  // Its own.
   [[nodiscard]] const std::map<uint32_t, std::shared_ptr<Buffer>>& all() const {
     return buffers_;
   }
   // Those that exist, with or without a number, and those to come.
   [[nodiscard]] uint32_t live() const {
     return live_->load(std::memory_order_relaxed) +
-           static_cast<uint32_t>(pending_.size());
+           static_cast<uint32_t>(pending_.size() + adopted_.size());
   }
 
  private:
@@ -137,6 +151,14 @@ class BufferTable {
     Work work;
     absl::StatusOr<Made> made = absl::CancelledError();
   };
+
+  struct Adopted {
+    std::shared_ptr<Buffer> buffer;
+    uint64_t watch = 0;
+    Gone gone;
+  };
+  // False: the number is none that was adopted.
+  bool TakeAdopted(uint32_t number);
 
   [[nodiscard]] absl::Status CheckNew(uint32_t number) const;
   [[nodiscard]] absl::Status CheckSize(uint32_t number, uint64_t size) const;
@@ -165,12 +187,14 @@ class BufferTable {
   const std::function<absl::Status()> may_add_;
   Tell tell_;
   std::shared_ptr<Sram> sram_;
+  std::shared_ptr<BufferKeys> keys_;
   uint32_t told_ = 0;  // a bit for each kind
   // Buffers that exist, with or without a number: each is a mapping and an fd
   // of this process.
   const std::shared_ptr<std::atomic<uint32_t>> live_;
   std::map<uint32_t, std::shared_ptr<Buffer>> buffers_;
   std::map<uint32_t, std::shared_ptr<Making>> pending_;
+  std::map<uint32_t, Adopted> adopted_;
   // For what the pager posts back: whether the table is still there.
   const std::shared_ptr<BufferTable*> self_;
 };

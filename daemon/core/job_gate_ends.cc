@@ -234,7 +234,7 @@ void JobGateImpl::Answer(const JobCompletion& completion,
     use_.CountJob(completion.queue, completion.run);
     latency_.Add(completion.total);
   }
-  runner_->CountAnswer(completion.status.ok());
+  runner_->totals().Count(completion);
   completions_->Complete(completion);
   runner_->fence_waits().SignalEnd(fences);
 }

@@ -2,10 +2,10 @@
 
 namespace rknnd::core {
 
-std::vector<uint32_t> LatencyHistogram::counts() const {
-  std::vector<uint32_t> counts;
+std::vector<uint64_t> LatencyHistogram::counts() const {
+  std::vector<uint64_t> counts;
   for (size_t i = 0; i < counts_.size(); ++i) {
-    const uint32_t count = counts_[i].load(std::memory_order_relaxed);
+    const uint64_t count = counts_[i].load(std::memory_order_relaxed);
     if (count == 0) continue;
     counts.resize(i);
     counts.push_back(count);

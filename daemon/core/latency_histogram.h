@@ -1,5 +1,5 @@
-// How long one session's jobs took from submission to answer: what percentiles
-// over any interval are made of, by the difference of two looks.
+// How long jobs took, from one of their steps to another: what percentiles over
+// any interval are made of, by the difference of two looks.
 
 #ifndef DAEMON_CORE_LATENCY_HISTOGRAM_H_
 #define DAEMON_CORE_LATENCY_HISTOGRAM_H_
@@ -14,20 +14,19 @@
 
 namespace rknnd::core {
 
-// Thread: any. Adding is one relaxed addition. Counts go on from 0 after 2^32,
-// as differences of them do not mind.
+// Thread: any. Adding is one relaxed addition.
 class LatencyHistogram {
  public:
-  void Add(base::Nanoseconds total) {
-    counts_[base::LatencyBucketOf(total)].fetch_add(1,
-                                                    std::memory_order_relaxed);
+  void Add(base::Nanoseconds time) {
+    counts_[base::LatencyBucketOf(time)].fetch_add(1,
+                                                   std::memory_order_relaxed);
   }
   // By bucket (base/posix/latency_buckets.h), without those above the longest;
   // empty: none yet.
-  [[nodiscard]] std::vector<uint32_t> counts() const;
+  [[nodiscard]] std::vector<uint64_t> counts() const;
 
  private:
-  std::array<std::atomic<uint32_t>, base::kLatencyBuckets> counts_{};
+  std::array<std::atomic<uint64_t>, base::kLatencyBuckets> counts_{};
 };
 
 }  // namespace rknnd::core

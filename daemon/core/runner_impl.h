@@ -24,6 +24,7 @@
 #include "daemon/core/hang_watch.h"
 #include "daemon/core/isolation.h"
 #include "daemon/core/job.h"
+#include "daemon/core/job_totals.h"
 #include "daemon/core/leases.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/scheduler.h"
@@ -103,11 +104,7 @@ class RunnerImpl final : public Runner, public JobFinisher {
   // Jobs may have become able to run without the end of another.
   void WakeWorker() { parts_.waker->WakeOne(); }
 
-  void CountAnswer(bool ok) {
-    (ok ? done_ : failed_).fetch_add(1, std::memory_order_relaxed);
-  }
-  [[nodiscard]] uint64_t done() const { return done_.load(); }
-  [[nodiscard]] uint64_t failed() const { return failed_.load(); }
+  [[nodiscard]] JobTotals& totals() { return totals_; }
   // Jobs that hung, so far.
   [[nodiscard]] uint64_t hung() const { return hang_watch_.found(); }
   // Jobs on a core whose answer is not posted yet.
@@ -164,7 +161,8 @@ class RunnerImpl final : public Runner, public JobFinisher {
   mutable base::Mutex lent_mutex_;
   std::vector<LentCores> lent_ RKNND_GUARDED_BY(lent_mutex_);
   std::atomic<bool> draining_{false};
-  std::atomic<uint64_t> done_{0}, failed_{0}, running_{0};
+  JobTotals totals_;
+  std::atomic<uint64_t> running_{0};
   std::array<CoreTime, 32> cores_;  // the service opens no device with more
 };
 

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "daemon/core/buffer_keys.h"
 #include "daemon/core/fair_scheduler.h"
 #include "daemon/core/service_impl.h"
 
@@ -31,6 +33,7 @@ Service::Impl::Impl(const ServiceOptions& options)
       started(options.clock->Now()),
       scheduling(options.scheduling),
       parts(std::make_shared<ServiceParts>()),
+      most_sessions(options.sessions),
       drain(std::make_shared<DrainState>()),
       foreign(std::make_shared<ForeignWatch>(
           options.foreign_users, options.pager, options.loop, options.clock)) {
@@ -71,6 +74,7 @@ Service::Impl::Impl(const ServiceOptions& options)
     return StreamsBut(session, context);
   };
   parts->sram = std::make_shared<core::Sram>(parts->device->info().sram_total);
+  parts->keys = std::make_shared<BufferKeys>();
   parts->internal_memory = parts->ledger->Open("internal memory");
 
   ModelRegistry::Parts registry;
@@ -193,6 +197,12 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     return absl::UnavailableError(
         "the daemon is draining and takes no new sessions");
   }
+  if (sessions.size() >= most_sessions) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("limit 'sessions' is ", most_sessions,
+                     ", all in use: 'rknnctl sessions' shows by whom"));
+  }
+  if (!peer.address.empty()) RKNND_RETURN_IF_ERROR(CheckRemoteSessions());
   const SessionId id = next_session_++;
   auto user = UserAccount(peer.uid);
   recorder().NameSession(id, peer);
@@ -202,6 +212,17 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
       std::move(completions), std::move(log));
   sessions[id] = session;
   return session;
+}
+
+absl::Status Service::Impl::CheckRemoteSessions() const {
+  const size_t most = std::max<size_t>(1, most_sessions - most_sessions / 4);
+  const auto remote = static_cast<size_t>(std::count_if(
+      sessions.begin(), sessions.end(),
+      [](const auto& one) { return !one.second->peer().address.empty(); }));
+  if (remote < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("of the ", most_sessions, " sessions (limit 'sessions') ",
+                   most, " may be of other machines, all in use"));
 }
 
 void Service::Impl::CloseSession(SessionId id) {
@@ -293,7 +314,9 @@ void Service::Impl::SettleLeases() {
 }
 
 void Service::Impl::Drain(std::function<void()> done) {
-  parts->draining = true;
+  if (!std::exchange(parts->draining, true) && on_draining != nullptr) {
+    on_draining();
+  }
   drain->waiting.push_back(std::move(done));
   for (auto& [id, session] : sessions) session->Refuse();
   parts->runner->Drain();
@@ -333,6 +356,10 @@ void Service::Drain(std::function<void()> done) {
   impl_->Drain(std::move(done));
 }
 
+void Service::set_draining(std::function<void()> draining) {
+  impl_->on_draining = std::move(draining);
+}
+
 void Service::Lease(SessionId session, uint32_t cores,
                     const std::string& command,
                     std::function<void(absl::Status)> done) {
@@ -346,6 +373,16 @@ void Service::FindForeignUsers(std::function<void()> done) {
 void Service::TakeTrace(base::Nanoseconds since,
                         std::function<void(absl::StatusOr<Trace>)> done) {
   impl_->traces->Take(since, std::move(done));
+}
+
+absl::StatusOr<KeyedBuffer> Service::FindBuffer(const BufferKey& key) const {
+  RKNND_ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> buffer,
+                         impl_->parts->keys->Find(key));
+  return KeyedBuffer{key, buffer->size(), buffer->read_only()};
+}
+
+void Service::set_key_gone(std::function<void(const BufferKey&)> gone) {
+  impl_->parts->keys->set_gone(std::move(gone));
 }
 
 Runner& Service::runner() { return *impl_->parts->runner; }
@@ -379,6 +416,17 @@ void Service::ClearFault(uint64_t id, std::function<void(absl::Status)> done) {
   impl_->parts->pager->Post([control = *control, id, done = std::move(done),
                              loop = impl_->parts->loop] {
     loop->Post([cleared = control->Clear(id), done] { done(cleared); });
+  });
+}
+
+void Service::ResetDevice(std::function<void(absl::Status)> done) {
+  // On the pager: jobs are ended by it, and that is no work for the loop.
+  impl_->parts->pager->Post([device = impl_->parts->device,
+                             loop = impl_->parts->loop,
+                             done = std::move(done)] {
+    device->Reset([loop, done](absl::Status status) {
+      loop->Post([done, status = std::move(status)] { done(status); });
+    });
   });
 }
 

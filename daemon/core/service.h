@@ -13,6 +13,7 @@
 #ifndef DAEMON_CORE_SERVICE_H_
 #define DAEMON_CORE_SERVICE_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
+#include "daemon/core/buffer_key.h"
 #include "daemon/core/foreign_watch.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/session.h"
@@ -56,6 +58,9 @@ struct ServiceOptions {
   TimerQueue* timers = nullptr;
   WorkerWaker* waker = nullptr;
   SessionLimits limits;
+  // At one time, through all doors; of other machines three quarters of them.
+  // Each takes fds of this process, and memory.
+  size_t sessions = 1024;
   // What weights, internal memory and buffers may have together; 0: all that
   // the device maps. Never more than that.
   uint64_t address_space = 0;
@@ -97,7 +102,7 @@ class Service {
   // All sessions closed and all workers stopped before.
   ~Service();
 
-  // Refused while draining.
+  // Refused while draining, and when there are as many as there may be.
   absl::StatusOr<std::shared_ptr<Session>> OpenSession(
       SessionPeer peer, std::shared_ptr<CompletionSink> completions,
       std::shared_ptr<LogSink> log);
@@ -107,6 +112,8 @@ class Service {
 
   // No new sessions, contexts or jobs from now on; `done` when nothing runs.
   void Drain(std::function<void()> done);
+  // Hears of the first Drain, whoever asks for it. Null: nobody.
+  void set_draining(std::function<void()> draining);
 
   // No job is begun on `cores` from now on, as long as `session` is there;
   // `done` when those that run there have ended.
@@ -121,6 +128,12 @@ class Service {
   void TakeTrace(base::Nanoseconds since,
                  std::function<void(absl::StatusOr<Trace>)> done);
 
+  // The buffer that has this key; NOT_FOUND for all others. Thread: any.
+  [[nodiscard]] absl::StatusOr<KeyedBuffer> FindBuffer(
+      const BufferKey& key) const;
+  // Hears of every key whose buffer its owner gives up. Null: nobody.
+  void set_key_gone(std::function<void(const BufferKey&)> gone);
+
   // Thread: worker.
   Runner& runner();
 
@@ -134,10 +147,14 @@ class Service {
   void SetFault(const driver::Fault& fault,
                 std::function<void(absl::StatusOr<driver::FaultReport>)> done);
   void ClearFault(uint64_t id, std::function<void(absl::Status)> done);
+  // Resets the device under all jobs in flight, which their clients run again;
+  // `done` when none of those is left. UNIMPLEMENTED: it cannot, and why.
+  void ResetDevice(std::function<void(absl::Status)> done);
   // Whether clients are to tell of rknn_mem_sync: memory may be incoherent.
   [[nodiscard]] bool wants_syncs() const;
   [[nodiscard]] const driver::DeviceInfo& device_info() const;
   [[nodiscard]] StatusReport Status() const;
+  [[nodiscard]] JobTotalsReport JobTotals() const;
   [[nodiscard]] std::vector<SessionReport> Sessions() const;
   [[nodiscard]] std::vector<ModelReport> Models() const;
   [[nodiscard]] std::vector<ContextReport> Contexts() const;

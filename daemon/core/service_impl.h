@@ -57,7 +57,9 @@ class Service::Impl {
   bool keeps_models = false;
   std::shared_ptr<ServiceParts> parts;
   std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
+  const size_t most_sessions;
   std::shared_ptr<DrainState> drain;
+  std::function<void()> on_draining;  // or null
   std::shared_ptr<Traces> traces;
   std::shared_ptr<ForeignWatch> foreign;
 
@@ -81,6 +83,9 @@ class Service::Impl {
   // One for all sessions of a process. A number that is used again, by another
   // user's, is another process.
   std::shared_ptr<Share> ShareOf(const SessionPeer& peer);
+  // Whether one more may come from another machine: local programs find room,
+  // whoever is out there.
+  absl::Status CheckRemoteSessions() const;
 
   SessionId next_session_ = 1;
   std::map<std::pair<int32_t, uint32_t>, std::weak_ptr<Share>> shares_;

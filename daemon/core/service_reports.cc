@@ -46,11 +46,12 @@ StatusReport Service::Status() const {
   }
   report.jobs_queued = runner.scheduler().counts().queued;
   report.jobs_running = runner.running();
-  report.jobs_done = runner.done();
-  report.jobs_failed = runner.failed();
+  report.jobs_done = runner.totals().done();
+  report.jobs_failed = runner.totals().failed();
   report.jobs_dropped = runner.attribution().drops();
   report.jobs_shared = runner.attribution().shared();
   report.jobs_hung = runner.hung();
+  report.resets = impl_->parts->device->resets();
   for (uint32_t core = 0; core < report.device.cores; ++core) {
     CoreReport& added = report.cores.emplace_back(runner.Report(core));
     const JobRecord last = impl_->recorder().LastOf(core);
@@ -76,6 +77,10 @@ StatusReport Service::Status() const {
     report.faults = static_cast<uint32_t>(impl_->faults->List().size());
   }
   return report;
+}
+
+JobTotalsReport Service::JobTotals() const {
+  return impl_->parts->runner->totals().Report();
 }
 
 std::vector<SessionReport> Service::Sessions() const {

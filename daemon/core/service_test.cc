@@ -29,6 +29,26 @@ TEST_F(ServiceTest, SessionNumbersAreNotReused) {
   EXPECT_NE(Open()->id(), first->id());
 }
 
+TEST_F(ServiceTest, OtherMachinesLeaveRoomForLocalPrograms) {
+  options.sessions = 4;
+  service.reset();
+  service = *Service::Create(options);
+  SessionPeer remote;
+  remote.address = "192.0.2.7:40112";
+  std::vector<SessionId> ids;
+  for (int i = 0; i < 3; ++i) {
+    const auto opened = service->OpenSession(remote, nullptr, nullptr);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    ids.push_back((*opened)->id());
+  }
+  const auto refused = service->OpenSession(remote, nullptr, nullptr);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  const auto local = service->OpenSession({}, nullptr, nullptr);
+  ASSERT_TRUE(local.ok()) << local.status();
+  ids.push_back((*local)->id());
+  for (const SessionId id : ids) service->CloseSession(id);
+}
+
 TEST_F(ServiceTest, MemoryWithoutSharingCountsModelsPerContext) {
   const TestSession first = Open(1);
   const TestSession second = Open(2);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/core/buffer_key.h"
 #include "daemon/core/job_gate.h"
 #include "daemon/core/layer_dump.h"
 #include "daemon/core/perf_report.h"
@@ -83,6 +84,15 @@ class Session {
   // The number is free again at once; the memory when no binding and no job
   // uses it.
   virtual absl::Status ReleaseBuffer(uint32_t buffer) = 0;
+  // A name by which other sessions may use the memory; the same for each
+  // question, and good until the number is free again.
+  virtual absl::StatusOr<KeyedBuffer> GetBufferKey(uint32_t buffer) = 0;
+  // Another session's buffer as one of this session's: bound like its own, not
+  // copied, not charged again. Its bindings go when the number is released, or
+  // when the owner gives the buffer up, and the number with them; jobs that
+  // were submitted before keep it to their ends.
+  virtual absl::StatusOr<BufferInfo> AdoptBuffer(uint32_t buffer,
+                                                 const BufferKey& key) = 0;
   // The program synchronises its cache with the memory.
   virtual absl::Status SyncBuffer(uint32_t buffer, driver::CacheSide side) = 0;
 

@@ -61,6 +61,7 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
                [this] { return CheckUserBuffers(); }) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
+  buffers_.set_keys(parts_->keys);
 }
 
 void SessionImpl::End() {

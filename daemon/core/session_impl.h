@@ -47,6 +47,7 @@ struct ServiceParts {
   std::shared_ptr<ModelRegistry> models;
   std::shared_ptr<RunnerImpl> runner;
   std::shared_ptr<Sram> sram;
+  std::shared_ptr<BufferKeys> keys;
 
   // What each of one user's sessions holds, by its name in messages.
   struct SessionCounts {
@@ -108,6 +109,9 @@ class SessionImpl final : public Session,
   void ImportPhysical(uint32_t buffer, const PhysicalRange& range,
                       BufferCallback done) override;
   absl::Status ReleaseBuffer(uint32_t buffer) override;
+  absl::StatusOr<KeyedBuffer> GetBufferKey(uint32_t buffer) override;
+  absl::StatusOr<BufferInfo> AdoptBuffer(uint32_t buffer,
+                                         const BufferKey& key) override;
   absl::Status SyncBuffer(uint32_t buffer, driver::CacheSide side) override;
   [[nodiscard]] absl::StatusOr<MemorySize> GetMemorySize(
       uint32_t context) const override;
@@ -175,6 +179,8 @@ class SessionImpl final : public Session,
   void WidenLater(const ContextRequest& request, const CoreChoice& cores);
   void MoveTo(uint32_t context, uint32_t core_mask, const CoreChoice& cores,
               StatusCallback done);
+  // Of all contexts.
+  void Unbind(const Buffer& buffer);
   // The buffer to fill, null for none; or why not.
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Buffer>> CheckWeightMemory(
       const MemoryRequest& request) const;

@@ -1,5 +1,6 @@
-// Internal and weight memory that a program brings. Called on the loop with
-// numbers a client chose; weights are copied on the pager.
+// Internal and weight memory that a program brings, and memory of other
+// sessions. Called on the loop with numbers a client chose; weights are copied
+// on the pager.
 
 #include <utility>
 
@@ -37,6 +38,31 @@ absl::Status SessionImpl::SetInternalMemory(const MemoryRequest& request) {
   gate_->SetBindings(request.context, context.bindings.snapshot());
   return absl::OkStatus();
 }
+
+// ---- memory by its key ------------------------------------------------------
+
+absl::StatusOr<KeyedBuffer> SessionImpl::GetBufferKey(uint32_t buffer) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  return buffers_.KeyOf(buffer);
+}
+
+absl::StatusOr<BufferInfo> SessionImpl::AdoptBuffer(uint32_t buffer,
+                                                    const BufferKey& key) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  // The table is this session's.
+  return buffers_.Adopt(buffer, key,
+                        [this](const Buffer& gone) { Unbind(gone); });
+}
+
+void SessionImpl::Unbind(const Buffer& buffer) {
+  for (auto& [number, context] : contexts_) {
+    if (context.bindings.Count(&buffer) == 0) continue;
+    context.bindings.Unbind(number, &buffer);
+    gate_->SetBindings(number, context.bindings.snapshot());
+  }
+}
+
+// ---- weights ----------------------------------------------------------------
 
 absl::StatusOr<std::shared_ptr<Buffer>> SessionImpl::CheckWeightMemory(
     const MemoryRequest& request) const {

@@ -49,7 +49,10 @@ SessionReport SessionImpl::Report() const {
   report.run_us = use.run_us();
   report.drops = use.drops();
   report.shared = use.shared();
-  report.latency = gate_->latency().counts();
+  // Counts go on from 0 after 2^32, as differences of them do not mind.
+  for (const uint64_t count : gate_->latency().counts()) {
+    report.latency.push_back(static_cast<uint32_t>(count));
+  }
   report.memory = account_->held().total();
   report.share = share_->policy();
   return report;

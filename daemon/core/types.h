@@ -36,6 +36,10 @@ struct SessionPeer {
   std::vector<uint32_t> groups;  // the first is its main one
   std::string comm;
   bool admin = false;
+  // Of one over gRPC: where it comes from, and the name it proved, if any.
+  std::string address = {};
+  // Where its process runs, as the kernel's control groups say; or empty.
+  std::string unit = {}, container = {};
 };
 
 // What one session may hold. Each is there because a client controls it.
@@ -333,6 +337,22 @@ struct ForeignUser {
   std::string comm, device;
 };
 
+// absl's codes, OK among them.
+inline constexpr size_t kStatusCodes = 17;
+
+// How long all jobs took that succeeded: counts by bucket of
+// base/posix/latency_buckets.h, without those above the longest, and the sum.
+struct TimesReport {
+  std::vector<uint64_t> counts;
+  base::Nanoseconds sum = 0;
+};
+
+// All jobs since the start.
+struct JobTotalsReport {
+  std::array<uint64_t, kStatusCodes> answers{};  // by absl::StatusCode
+  TimesReport queue, run, total;
+};
+
 struct StatusReport {
   driver::DeviceInfo device;
   driver::CacheSyncs cache_syncs;
@@ -344,6 +364,7 @@ struct StatusReport {
   uint64_t sram_free = 0;
   uint32_t faults = 0;  // on demand, in force
   uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
+  uint64_t resets = 0;  // of the device, since the start
   std::vector<ForeignUser> foreign_users;
   uint64_t admitted_ppm = 0;  // of all cores, by admitted streams
 };
