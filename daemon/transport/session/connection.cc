@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/transport/session/hello.h"
 #include "daemon/transport/session/translate.h"
 #include "proto/wire/features.h"
 
@@ -221,9 +222,8 @@ void Connection::OnHello(const wire::Frame& frame) {
 }
 
 absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
-  RKNND_ASSIGN_OR_RETURN(const uint32_t protocol,
-                         ChooseProtocol(hello, RKNND_VERSION));
-  RKNND_RETURN_IF_ERROR(owner_->MayOpen());
+  core::Service& service = *environment_.service;
+  RKNND_ASSIGN_OR_RETURN(const Greeting greeting, Greet(hello, service));
   RKNND_ASSIGN_OR_RETURN(std::shared_ptr<RingEndpoint> ring,
                          RingEndpoint::Create());
   RKNND_ASSIGN_OR_RETURN(base::UniqueFd ring_fd,
@@ -231,55 +231,38 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   RKNND_ASSIGN_OR_RETURN(
       base::UniqueFd doorbell_fd,
       base::ToStatusOr(base::Duplicate(ring->doorbell_fd())));
-  uint64_t features = hello.features & wire::kKnownFeatures;
-  if (!environment_.service->wants_syncs()) {
-    features &= ~wire::kFeatureMemorySync;
-  }
   std::shared_ptr<ClientLog> log;
-  if ((features & wire::kFeatureLogEvents) != 0) {
+  if ((greeting.features & wire::kFeatureLogEvents) != 0) {
     log = std::make_shared<ClientLog>(environment_.loop, weak_from_this(),
                                       hello.log_level);
   }
-  core::Service& service = *environment_.service;
   RKNND_ASSIGN_OR_RETURN(std::shared_ptr<core::Session> session,
                          service.OpenSession(peer_, ring, log));
-  ring->Open(session->gate(), (features & wire::kFeatureSpin) != 0);
+  ring->Open(session->gate(), (greeting.features & wire::kFeatureSpin) != 0);
   if (const absl::Status added = environment_.workers->Add(session->id(), ring);
       !added.ok()) {
     service.CloseSession(session->id());
     return added;
   }
 
-  const driver::DeviceInfo& device = service.device_info();
-  wire::Welcome message{};
-  message.protocol = protocol;
-  message.features = features;
-  wire::SetText(message.daemon_version, RKNND_VERSION);
-  message.session = session->id();
-  message.ring_entries = wire::kRingEntries;
-  message.max_contexts = environment_.limits.contexts;
-  message.max_buffers = environment_.limits.buffers;
-  message.max_memory = environment_.limits.memory;
-  wire::SetText(message.soc, device.soc);
-  message.cores = device.cores;
-  message.limits = device.limits;
-  wire::SetText(message.api_version, device.runtime);
-  wire::SetText(message.driver_version, device.driver);
-  message.keeps_models = service.keeps_models();
-  message.spin_us =
-      static_cast<uint32_t>(environment_.workers->spin() / base::kMicrosecond);
-  auto body = wire::Encode(message);
+  auto body = EncodeWelcome(greeting, *session, service, environment_.limits,
+                            environment_.workers->spin());
   if (!body.ok()) {
     environment_.workers->Remove(session->id());
     service.CloseSession(session->id());
-    return base::ToStatus(body.error());
+    return body.status();
   }
   welcome.body = *std::move(body);
   welcome.fds.push_back(std::move(ring_fd));
   welcome.fds.push_back(std::move(doorbell_fd));
 
   session_id_ = session->id();
-  requests_.emplace(&service, session, peer_.admin, ring->doorbell_fd());
+  requests_.emplace(
+      &service, session, peer_.admin, ring->doorbell_fd(), environment_.board,
+      [weak = weak_from_this()](wire::Frame event) {
+        const auto self = weak.lock();
+        return self != nullptr && self->TakeEvent(std::move(event));
+      });
   session_ = std::move(session);
   ring_ = std::move(ring);
   log_ = std::move(log);
@@ -358,6 +341,13 @@ void Connection::Send(wire::Frame frame) {
         "the client does not read its answers: ", unsent_.size(), " wait")));
   }
   UpdateEvents();
+}
+
+bool Connection::TakeEvent(wire::Frame event) {
+  if (state_ != State::kOpen || closing_) return false;
+  if (unsent_.size() >= kMaxUnsentBeforeLog) return false;
+  Send(std::move(event));
+  return true;
 }
 
 void Connection::Flush() {

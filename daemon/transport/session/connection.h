@@ -36,6 +36,7 @@ struct Environment {
   Workers* workers = nullptr;
   FailureLog* failures = nullptr;
   core::SessionLimits limits;  // as given to the service, told to clients
+  Board* board = nullptr;      // null: nobody answers for the machine
 };
 
 class Connection;
@@ -44,8 +45,6 @@ class Connection;
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
-  // Why there can be no further session now; asked at Hello.
-  virtual absl::Status MayOpen() = 0;
   virtual void OnOpened(Connection* connection) = 0;
   // The last call for this connection; it may be released later, not at once.
   virtual void OnClosed(Connection* connection) = 0;
@@ -88,6 +87,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void RefuseHello(const wire::Frame& request, const absl::Status& status);
   void Answer(wire::Verb verb, uint32_t request, Reply reply);
   void Send(wire::Frame frame);
+  // As EventCallback.
+  bool TakeEvent(wire::Frame event);
   void Flush();
   // Closes in the loop's next round: core may be in the middle of answering.
   void CloseSoon(const absl::Status& reason);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -61,8 +62,7 @@ TEST_F(ConnectionTest, ClientThatIsTooNewIsToldToUpdateTheBoard) {
   TestClient client = Connect();
   const wire::Frame reply = client.SayHello(2, 3);
   EXPECT_EQ(reply.code, base::Code::kFailedPrecondition);
-  EXPECT_THAT(ReasonOf(reply),
-              HasSubstr("protocol: this client speaks 2, board rknnd"));
+  EXPECT_THAT(ReasonOf(reply), HasSubstr(", speaks 2, board rknnd"));
   EXPECT_THAT(ReasonOf(reply), HasSubstr("update the board side"));
   client.ExpectEnd();
 }
@@ -334,6 +334,25 @@ TEST_F(ConnectionTest, EveryKindOfReportIsGiven) {
   ASSERT_EQ(sram.sram_windows.size(), 1U);
   EXPECT_EQ(sram.sram_windows[0].size, 8192U);
   EXPECT_THAT(sram.sram_windows[0].holder, HasSubstr("buffer 50 of session"));
+}
+
+TEST_F(ConnectionTest, BufferKeyIsAnsweredToItsSessionAlone) {
+  TestClient client = ConnectAndGreet();
+  ASSERT_EQ(client.Allocate(7, 4096), base::Code::kOk);
+  const auto ask = [](TestClient& from, uint32_t buffer) {
+    return from.Call(wire::Verb::kBufferKey, wire::BufferKeyRequest{buffer});
+  };
+  const auto first = wire::Decode<wire::BufferKey>(ask(client, 7).body);
+  const auto again = wire::Decode<wire::BufferKey>(ask(client, 7).body);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(first->size, 4096U);
+  EXPECT_EQ(std::memcmp(first->key, again->key, sizeof first->key), 0);
+  core::BufferKey key;
+  std::copy(std::begin(first->key), std::end(first->key), key.begin());
+  EXPECT_TRUE(daemon_.service().FindBuffer(key).ok());
+  TestClient other = ConnectAndGreet();
+  EXPECT_EQ(ask(other, 7).code, base::Code::kNotFound);
+  EXPECT_EQ(ask(client, 8).code, base::Code::kNotFound);
 }
 
 TEST_F(ConnectionTest, UnknownReportIsRefused) {

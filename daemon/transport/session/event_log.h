@@ -5,12 +5,14 @@
 #ifndef DAEMON_TRANSPORT_SESSION_EVENT_LOG_H_
 #define DAEMON_TRANSPORT_SESSION_EVENT_LOG_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
+#include "base/posix/mutex.h"
 #include "daemon/core/types.h"
 
 namespace rknnd::transport {
@@ -25,7 +27,7 @@ class EventLog {
 };
 
 // One line for each request that ends badly, but no more than a reader and a
-// disk can take: what clients cause has a limit. Thread: loop.
+// disk can take: what clients cause has a limit. Thread: any.
 class FailureLog {
  public:
   // Both outlive it.
@@ -39,18 +41,27 @@ class FailureLog {
   // same.
   void Note(const std::string& text);
 
+  // Requests and connections that failed since the start, by absl::StatusCode.
+  using Counts = std::array<uint64_t, core::kStatusCodes>;
+  [[nodiscard]] Counts failures() const {
+    base::MutexLock lock(mutex_);
+    return failures_;
+  }
+
  private:
   // A burst tells what happens; after it a few lines a second.
   static constexpr uint32_t kBurst = 20;
   static constexpr base::Nanoseconds kPerLine = 200 * base::kMillisecond;
 
-  void WriteLimited(std::string line);
+  void WriteLimited(std::string line) RKNND_EXCLUDES(mutex_);
 
   EventLog* const log_;
   const base::Clock* const clock_;
-  base::Nanoseconds refilled_;
-  uint32_t tokens_ = kBurst;
-  uint64_t left_out_ = 0;
+  mutable base::Mutex mutex_;
+  base::Nanoseconds refilled_ RKNND_GUARDED_BY(mutex_);
+  uint32_t tokens_ RKNND_GUARDED_BY(mutex_) = kBurst;
+  uint64_t left_out_ RKNND_GUARDED_BY(mutex_) = 0;
+  Counts failures_ RKNND_GUARDED_BY(mutex_){};
 };
 
 // Text of a client without what would break a line or steer a terminal.

@@ -32,6 +32,22 @@ TEST(FailureLogTest, NotesAreLinesWithoutWhatBreaksThem) {
                                        "is used instead"));
 }
 
+TEST(FailureLogTest, CallsThatStandAloneHaveAnAddressOnly) {
+  Lines lines;
+  const base::FakeClock clock;
+  FailureLog log(&lines, &clock);
+  core::SessionPeer peer;
+  peer.address = "192.0.2.7:40112 (ci)";
+  log.Write(peer, 0, "ModelInfer", absl::NotFoundError("no such model"));
+  peer.comm = "camera";
+  log.Write(peer, 3, "Bind", absl::NotFoundError("no such buffer"));
+  EXPECT_THAT(lines.lines,
+              ElementsAre("ModelInfer failed: peer 192.0.2.7:40112 (ci): "
+                          "NOT_FOUND: no such model",
+                          "Bind failed: peer 192.0.2.7:40112 (ci) 'camera' "
+                          "session 3: NOT_FOUND: no such buffer"));
+}
+
 TEST(FailureLogTest, NotesAndFailuresHaveOneLimit) {
   Lines lines;
   base::FakeClock clock;

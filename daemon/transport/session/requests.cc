@@ -27,25 +27,6 @@ constexpr uint16_t kFirstEventVerb = 200;
 // session may have of buffers: one takes up to 16 MB.
 constexpr uint32_t kMostTraces = 64;
 
-Reply Failure(absl::Status status) { return {std::move(status), {}, {}}; }
-
-template <class Message>
-Reply Answer(const Message& message, std::vector<base::UniqueFd> fds = {}) {
-  auto body = wire::Encode(message);
-  if (!body.ok()) return Failure(base::ToStatus(body.error()));
-  return {absl::OkStatus(), *std::move(body), std::move(fds)};
-}
-
-Reply Done(absl::Status status) {
-  if (!status.ok()) return Failure(std::move(status));
-  return Answer(wire::Empty{});
-}
-
-template <class Message>
-absl::StatusOr<Message> Decoded(const wire::Frame& request) {
-  return base::ToStatusOr(wire::Decode<Message>(request.body));
-}
-
 absl::Status RequireNumber(const char* what, uint32_t number) {
   if (number != 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -81,8 +62,8 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
   if (verb >= kFirstAdminVerb && verb < kFirstEventVerb && !admin_) {
     return reply(Failure(absl::PermissionDeniedError(
         absl::StrCat("'", VerbName(request.verb),
-                     "' changes things for others: it is served on admin.sock "
-                     "only"))));
+                     "' changes things for others: it is for operators, by "
+                     "admin.sock or with a token of that role"))));
   }
   switch (request.verb) {
     case wire::Verb::kHello:
@@ -125,6 +106,8 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       return reply(With<wire::ReleaseBuffer>(request, [&](const auto& m) {
         return Done(session_->ReleaseBuffer(m.buffer));
       }));
+    case wire::Verb::kBufferKey:
+      return reply(BufferKey(request));
     case wire::Verb::kMemorySize:
       return reply(MemorySize(request));
     case wire::Verb::kPerfDetail:
@@ -167,7 +150,15 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       }));
     case wire::Verb::kLease:
       return Lease(request, reply);
+    case wire::Verb::kDoctor:
+    case wire::Verb::kClocks:
+    case wire::Verb::kFollowLogs:
+    case wire::Verb::kReset:
+    case wire::Verb::kSetLogLevel:
+    case wire::Verb::kPinClocks:
+      return board_.Handle(request, reply);
     case wire::Verb::kLogEvent:
+    case wire::Verb::kLogLine:
       break;
   }
   reply(Failure(absl::UnimplementedError(absl::StrCat(
@@ -298,6 +289,23 @@ void Requests::ImportPhysical(const wire::Frame& request,
   }
   session_->ImportPhysical(message->buffer, {message->address, message->size},
                            AnswerWithBuffer(reply));
+}
+
+Reply Requests::BufferKey(const wire::Frame& request) {
+  const auto message = Decoded<wire::BufferKeyRequest>(request);
+  if (!message.ok()) return Failure(message.status());
+  if (!session_->peer().address.empty()) {
+    return Failure(absl::UnimplementedError(
+        "a session from another machine has no memory that a request could "
+        "name by a key: send the tensors"));
+  }
+  const auto key = session_->GetBufferKey(message->buffer);
+  if (!key.ok()) return Failure(key.status());
+  wire::BufferKey answer{};
+  static_assert(sizeof(answer.key) == sizeof(key->key));
+  std::copy(key->key.begin(), key->key.end(), std::begin(answer.key));
+  answer.size = key->size;
+  return Answer(answer);
 }
 
 Reply Requests::MemorySize(const wire::Frame& request) {

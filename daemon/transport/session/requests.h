@@ -5,37 +5,31 @@
 #ifndef DAEMON_TRANSPORT_SESSION_REQUESTS_H_
 #define DAEMON_TRANSPORT_SESSION_REQUESTS_H_
 
-#include <functional>
 #include <memory>
-#include <vector>
+#include <utility>
 
-#include "absl/status/status.h"
-#include "base/posix/unique_fd.h"
 #include "daemon/core/service.h"
 #include "daemon/core/session.h"
+#include "daemon/transport/session/board.h"
+#include "daemon/transport/session/board_requests.h"
+#include "daemon/transport/session/reply.h"
 #include "proto/wire/frame.h"
 
 namespace rknnd::transport {
-
-struct Reply {
-  absl::Status status;  // not OK: the body is made from it
-  std::vector<std::byte> body;
-  std::vector<base::UniqueFd> fds;
-  size_t uncharged = 0;  // bytes in `fds` that nobody is charged for
-};
-using ReplyCallback = std::function<void(Reply)>;
 
 // Thread: loop.
 class Requests {
  public:
   // `service` outlives it. `admin`: came in by admin.sock. `doorbell`: of the
-  // session's ring, borrowed.
+  // session's ring, borrowed. `board` and `events`: as BoardRequests has them.
   Requests(core::Service* service, std::shared_ptr<core::Session> session,
-           bool admin, int doorbell)
+           bool admin, int doorbell, Board* board = nullptr,
+           EventCallback events = nullptr)
       : service_(service),
         session_(std::move(session)),
         admin_(admin),
-        doorbell_(doorbell) {}
+        doorbell_(doorbell),
+        board_(service, board, std::move(events)) {}
 
   // Answers once, at once or later; not at all when the session ends before.
   // Takes the request's fds; those a verb has no use for are closed.
@@ -50,6 +44,7 @@ class Requests {
   void AllocateBuffer(const wire::Frame& request, const ReplyCallback& reply);
   void ImportBuffer(wire::Frame request, const ReplyCallback& reply);
   void ImportPhysical(const wire::Frame& request, const ReplyCallback& reply);
+  Reply BufferKey(const wire::Frame& request);
   Reply MemorySize(const wire::Frame& request);
   Reply PerfDetail(const wire::Frame& request);
   Reply Dump(const wire::Frame& request);
@@ -72,6 +67,7 @@ class Requests {
   const std::shared_ptr<bool> tracing_ = std::make_shared<bool>(false);
   uint32_t traces_ = 0;  // asked for
   const int doorbell_;
+  BoardRequests board_;
 };
 
 }  // namespace rknnd::transport

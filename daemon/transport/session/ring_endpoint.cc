@@ -14,12 +14,10 @@
 #include "base/posix/socket.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/late_wakes.h"
+#include "daemon/transport/session/translate_submission.h"
 
 namespace rknnd::transport {
 namespace {
-
-// Beyond a year nobody waits; below it no sum of times overflows.
-constexpr uint64_t kLongestDeadline = uint64_t{365} * 24 * 3600 * base::kSecond;
 
 // Copies an entry word by word with loads that are done exactly once, so that
 // what is checked is what is used.
@@ -130,49 +128,11 @@ RingEndpoint::Drained RingEndpoint::Drain() {
 
 absl::Status RingEndpoint::Take(const wire::Submission& entry,
                                 core::JobGate& gate) {
-  if (entry.slot >= wire::kRingEntries) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ring: slot '", entry.slot, "' is not below ", wire::kRingEntries));
-  }
-  if (entry.sequence == 0) {
-    return absl::FailedPreconditionError("ring: an entry without a sequence");
-  }
-  if ((entry.flags & ~wire::kSubmitFlags) != 0) {
-    Refuse(entry, absl::InvalidArgumentError(absl::StrCat(
-                      "ring: flags '", entry.flags, "' are not defined")));
-    return absl::OkStatus();
-  }
-  if (entry.reserved != 0) {
-    Refuse(entry, absl::InvalidArgumentError(absl::StrCat(
-                      "ring: 'reserved' is ", entry.reserved, ", not 0")));
-    return absl::OkStatus();
-  }
-  core::JobSubmission job;
-  switch (entry.operation) {
-    case static_cast<uint32_t>(wire::RingOperation::kRun):
-      break;
-    case static_cast<uint32_t>(wire::RingOperation::kCancel):
-      job.operation = core::JobSubmission::Operation::kCancel;
-      break;
-    default:
-      Refuse(entry, absl::UnimplementedError(
-                        absl::StrCat("ring: operation '", entry.operation,
-                                     "' is unknown to this daemon")));
-      return absl::OkStatus();
-  }
-  job.context = entry.context;
-  job.slot = entry.slot;
-  job.sequence = entry.sequence;
-  job.frame = entry.frame;
-  job.timeout_ms = entry.timeout_ms;
-  job.deadline = static_cast<base::Nanoseconds>(
-      std::min<uint64_t>(entry.deadline_ns, kLongestDeadline));
-  job.set = entry.set;
-  job.fence_in = entry.fence_in;
-  job.fence_out = entry.fence_out;
-  job.notify = entry.notify;
-  job.shared = (entry.flags & wire::kSubmitShared) != 0;
-  return gate.Submit(job);
+  RKNND_RETURN_IF_ERROR(CheckSlot(entry));
+  const auto job = ToJob(entry);
+  if (job.ok()) return gate.Submit(*job);
+  Refuse(entry, job.status());
+  return absl::OkStatus();
 }
 
 void RingEndpoint::Refuse(const wire::Submission& entry, absl::Status why) {

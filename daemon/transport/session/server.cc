@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
+#include "daemon/transport/session/peer_home.h"
 
 namespace rknnd::transport {
 namespace {
@@ -105,6 +106,9 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
   peer.groups.push_back(credentials.gid);
   peer.groups.insert(peer.groups.end(), groups.begin(), groups.end());
   peer.admin = admin;
+  PeerHome home = FindPeerHome(credentials.pid);
+  peer.unit = std::move(home.unit);
+  peer.container = std::move(home.container);
   base::UniqueFd process;
   // Our own process needs no watching (target `local:`).
   if (credentials.pid != getpid()) {
@@ -152,13 +156,6 @@ void SessionServer::CloseSession(core::SessionId session,
     held->Close(reason);
     return;
   }
-}
-
-absl::Status SessionServer::MayOpen() {
-  if (sessions_ < limits_.sessions) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("limit 'sessions' is ", limits_.sessions,
-                   ", all in use: 'rknnctl sessions' shows by whom"));
 }
 
 void SessionServer::OnOpened(Connection* /*connection*/) { ++sessions_; }

@@ -21,7 +21,8 @@
 namespace rknnd::transport {
 
 struct ServerLimits {
-  // Each takes four fds of this process and 64 KiB.
+  // Through all doors (core::ServiceOptions); each takes four fds of this
+  // process and 64 KiB.
   size_t sessions = 1024;
   // Connections that have not said Hello yet: a reboot's worth of clients that
   // come at once, and no more to be had by connecting only.
@@ -54,7 +55,6 @@ class SessionServer final : public ConnectionOwner {
 
   [[nodiscard]] size_t connections() const { return connections_.size(); }
 
-  absl::Status MayOpen() override;
   void OnOpened(Connection* connection) override;
   void OnClosed(Connection* connection) override;
 

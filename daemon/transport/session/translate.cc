@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/transport/session/event_log.h"
 
 namespace rknnd::transport {
 namespace {
@@ -170,6 +171,22 @@ std::string VerbName(wire::Verb verb) {
       return "Trace";
     case wire::Verb::kLease:
       return "Lease";
+    case wire::Verb::kBufferKey:
+      return "BufferKey";
+    case wire::Verb::kDoctor:
+      return "Doctor";
+    case wire::Verb::kClocks:
+      return "Clocks";
+    case wire::Verb::kFollowLogs:
+      return "FollowLogs";
+    case wire::Verb::kReset:
+      return "Reset";
+    case wire::Verb::kSetLogLevel:
+      return "SetLogLevel";
+    case wire::Verb::kPinClocks:
+      return "PinClocks";
+    case wire::Verb::kLogLine:
+      return "LogLine";
     case wire::Verb::kLogEvent:
       return "LogEvent";
   }
@@ -370,8 +387,8 @@ absl::StatusOr<uint32_t> ChooseProtocol(const wire::Hello& hello,
   }
   const bool client_is_older = hello.protocol_max < wire::kProtocolMinimum;
   return absl::FailedPreconditionError(absl::StrCat(
-      "protocol: this client speaks ",
-      client_is_older ? hello.protocol_max : hello.protocol_min,
+      "protocol: this client, rknnd ", Printable(hello.client_version),
+      ", speaks ", client_is_older ? hello.protocol_max : hello.protocol_min,
       ", board rknnd ", std::string(daemon_version), " speaks ",
       wire::kProtocolMinimum, "..", wire::kProtocolCurrent, "; update the ",
       client_is_older ? "client" : "board", " side"));

@@ -152,6 +152,9 @@ wire::SessionReport ToSessionReport(const core::SessionReport& report) {
   out.pid = report.peer.pid;
   out.uid = report.peer.uid;
   wire::SetText(out.comm, report.peer.comm);
+  wire::SetText(out.address, report.peer.address);
+  wire::SetText(out.unit, report.peer.unit);
+  wire::SetText(out.container, report.peer.container);
   out.contexts = report.contexts;
   out.buffers = report.buffers;
   out.jobs = report.jobs;

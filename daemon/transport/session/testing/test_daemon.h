@@ -49,6 +49,8 @@ struct TestDaemonOptions {
   ServerLimits server_limits;
   uint32_t cores = 2;
   base::Nanoseconds spin = 0;
+  bool incoherent = false;  // as core::ServiceOptions
+  Board* board = nullptr;
 };
 
 // Its clock stands still, so that no timer fires by itself.
@@ -73,6 +75,10 @@ class TestDaemon {
   Workers& workers() { return *workers_; }
   Fences& fences() { return *fences_; }
   RecordingEventLog& log() { return log_; }
+  // What other doors are made of.
+  base::EventLoop& loop() { return *loop_; }
+  base::FakeClock& clock() { return clock_; }
+  FailureLog& failures() { return *failures_; }
 
  private:
   class Timers;
@@ -88,6 +94,7 @@ class TestDaemon {
   std::unique_ptr<Workers> workers_;
   std::optional<Fences> fences_;
   std::unique_ptr<core::Service> service_;
+  std::optional<FailureLog> failures_;
   std::unique_ptr<SessionServer> server_;
   std::thread loop_thread_, loader_thread_, pager_thread_;
 };
