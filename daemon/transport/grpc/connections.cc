@@ -1,0 +1,169 @@
+// Peers are anybody who reaches the address: they connect, say nothing, or come
+// back at once when they are turned away.
+
+#include "daemon/transport/grpc/connections.h"
+
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/socket.h"
+#include "base/status/status.h"
+
+namespace rknnd::transport {
+namespace {
+
+// After an accept that failed, for lack of descriptors as a rule.
+constexpr base::Nanoseconds kAcceptPause = 100 * base::kMillisecond;
+// Looking at all connections takes a fraction of a millisecond; a flood of new
+// ones does not make us do it more often than this.
+constexpr base::Nanoseconds kLookAgain = 10 * base::kMillisecond;
+
+// The kernel's number of the socket behind `fd`; 0: it is none.
+ino_t SocketOf(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) return 0;
+  return status.st_ino;
+}
+
+// The address without its port. An IPv6 host has a whole /64 to itself.
+std::string HostOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+    const size_t bytes = IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8;
+    return std::string(reinterpret_cast<const char*>(v6.s6_addr), bytes);
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
+  return std::string(reinterpret_cast<const char*>(&v4), sizeof v4);
+}
+
+bool IsThisMachine(const sockaddr_storage& peer) {
+  if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return true;
+  GrpcAddress address;
+  address.socket = peer;
+  return address.loopback();
+}
+
+}  // namespace
+
+ConnectionTable::ConnectionTable(uint32_t most, const base::Clock* clock)
+    : most_(most), clock_(clock), looked_(clock->Now() - kLookAgain) {}
+
+absl::Status ConnectionTable::Add(int fd, const sockaddr_storage& peer) {
+  const std::string host = IsThisMachine(peer) ? "" : HostOf(peer);
+  const uint32_t most_of_host = std::max<uint32_t>(1, most_ / 2);
+  const auto has_room = [&] {
+    const auto found = of_host_.find(host);
+    return connections_.size() < most_ &&
+           (host.empty() || found == of_host_.end() ||
+            found->second < most_of_host);
+  };
+  if (!has_room()) ForgetEnded();
+  if (!has_room()) {
+    const std::string name = NameOf(peer);
+    return absl::ResourceExhaustedError(
+        connections_.size() >= most_
+            ? absl::StrCat("gRPC peer '", name, "' turned away: all ", most_,
+                           " connections are taken (grpc.connections)")
+            : absl::StrCat("gRPC peer '", name,
+                           "' turned away: one host may "
+                           "have ",
+                           most_of_host, " of the ", most_,
+                           " connections (grpc.connections)"));
+  }
+  connections_.push_back({fd, SocketOf(fd), host});
+  if (!host.empty()) ++of_host_[host];
+  return absl::OkStatus();
+}
+
+void ConnectionTable::ForgetEnded() {
+  const base::Nanoseconds now = clock_->Now();
+  if (now - looked_ < kLookAgain) return;
+  looked_ = now;
+  const auto ended = std::partition(
+      connections_.begin(), connections_.end(),
+      [](const Entry& entry) { return SocketOf(entry.fd) == entry.socket; });
+  for (auto at = ended; at != connections_.end(); ++at) {
+    if (at->host.empty()) continue;
+    const auto found = of_host_.find(at->host);
+    if (--found->second == 0) of_host_.erase(found);
+  }
+  connections_.erase(ended, connections_.end());
+}
+
+ConnectionAcceptor::ConnectionAcceptor(uint32_t most, base::EventLoop* loop,
+                                       const base::Clock* clock,
+                                       FailureLog* failures, Take take)
+    : loop_(loop),
+      failures_(failures),
+      take_(std::move(take)),
+      remote_(most, clock),
+      local_(most, clock) {}
+
+absl::Status ConnectionAcceptor::Serve(GrpcListener listener) {
+  listeners_.push_back({std::move(listener), 0});
+  return Watch(listeners_.size() - 1);
+}
+
+absl::Status ConnectionAcceptor::Watch(size_t listener) {
+  RKNND_ASSIGN_OR_RETURN(
+      listeners_[listener].watch,
+      base::ToStatusOr(
+          loop_->Watch(listeners_[listener].address.fd.get(), EPOLLIN,
+                       [this, listener](uint32_t) { AcceptFrom(listener); })));
+  return absl::OkStatus();
+}
+
+void ConnectionAcceptor::Stop() {
+  if (resume_ != 0) loop_->CancelTimer(std::exchange(resume_, 0));
+  for (Listener& listener : listeners_) {
+    if (listener.watch != 0) loop_->Unwatch(listener.watch);
+    const std::string& path = listener.address.path;
+    if (!path.empty()) unlink(path.c_str());
+  }
+  listeners_.clear();
+}
+
+void ConnectionAcceptor::AcceptFrom(size_t listener) {
+  const GrpcListener& address = listeners_[listener].address;
+  auto accepted = base::Accept(address.fd.get());
+  if (!accepted.ok()) {
+    failures_->Note(absl::StrCat("gRPC at '", address.name,
+                                 "': ", accepted.error().message));
+    return Pause();
+  }
+  if (!accepted->valid()) return;
+  const bool local = !address.path.empty();
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  // One that has gone already.
+  if (getpeername(accepted->get(), reinterpret_cast<sockaddr*>(&peer), &size) !=
+      0) {
+    return;
+  }
+  const absl::Status added =
+      (local ? local_ : remote_).Add(accepted->get(), peer);
+  if (!added.ok()) return failures_->Note(std::string(added.message()));
+  take_(*std::move(accepted), local);
+}
+
+void ConnectionAcceptor::Pause() {
+  for (Listener& listener : listeners_) {
+    if (listener.watch != 0) loop_->Unwatch(std::exchange(listener.watch, 0));
+  }
+  if (resume_ != 0) return;
+  resume_ = loop_->RunAfter(kAcceptPause, [this] {
+    resume_ = 0;
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      const absl::Status resumed = Watch(i);
+      if (!resumed.ok()) failures_->Note(std::string(resumed.message()));
+    }
+  });
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,248 @@
+#include "daemon/transport/grpc/doorman.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/status/matchers.h"
+
+namespace rknnd::transport {
+namespace {
+
+using ::rknnd::base::IsOk;
+using ::rknnd::base::StatusIs;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kUserToken[] = "0123456789abcdef-user";
+constexpr char kOperatorToken[] = "0123456789abcdef-operator";
+
+class Lines final : public EventLog {
+ public:
+  void Write(Severity /*severity*/, const std::string& text) override {
+    lines.push_back(text);
+  }
+  std::vector<std::string> lines;
+};
+
+class DoormanTest : public ::testing::Test {
+ protected:
+  DoormanTest() {
+    char name[] = "/tmp/doorman_test.XXXXXX";
+    folder_ = mkdtemp(name);
+    options_.addresses = {"127.0.0.1:0"};
+  }
+  ~DoormanTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string WriteTokens(const std::string& text, mode_t mode = 0600) {
+    const std::string path = folder_ + "/tokens";
+    // Replaced as a whole, as an administrator's tool does.
+    const std::string part = path + ".new";
+    std::ofstream(part) << text;
+    chmod(part.c_str(), mode);
+    std::filesystem::rename(part, path);
+    return path;
+  }
+
+  void UseTokens() {
+    options_.tokens =
+        WriteTokens("# who\n\nuser ci " + std::string(kUserToken) +
+                    "\noperator ops " + kOperatorToken + "\n");
+  }
+
+  std::unique_ptr<GrpcDoorman> MakeDoorman() {
+    auto doorman = GrpcDoorman::Create(options_, &failures_, &clock_);
+    EXPECT_THAT(doorman.status(), IsOk());
+    return *std::move(doorman);
+  }
+
+  static GrpcCredentials FromNetwork() {
+    GrpcCredentials shown;
+    shown.address = "ipv4:192.0.2.7:40112";
+    return shown;
+  }
+  static GrpcCredentials WithToken(const std::string& token) {
+    GrpcCredentials shown = FromNetwork();
+    shown.authorization = "Bearer " + token;
+    return shown;
+  }
+
+  std::string folder_;
+  GrpcOptions options_;
+  Lines log_;
+  base::FakeClock clock_;
+  FailureLog failures_{&log_, &clock_};
+};
+
+TEST_F(DoormanTest, WhoComesByTheSocketIsAnOperator) {
+  UseTokens();
+  GrpcCredentials shown;
+  shown.address = "unix:";
+  const auto peer = MakeDoorman()->Admit(shown);
+  ASSERT_THAT(peer.status(), IsOk());
+  EXPECT_EQ(peer->role, GrpcRole::kOperator);
+  EXPECT_EQ(peer->account, "unix:");
+}
+
+TEST_F(DoormanTest, WithoutTokensANetworkPeerIsAUser) {
+  const auto peer = MakeDoorman()->Admit(FromNetwork());
+  ASSERT_THAT(peer.status(), IsOk());
+  EXPECT_EQ(peer->role, GrpcRole::kUser);
+  EXPECT_THAT(RequireOperator(*peer, "a reset"),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("'192.0.2.7:40112' is none")));
+}
+
+TEST_F(DoormanTest, InsecureMakesEveryoneAnOperator) {
+  options_.insecure = true;
+  const auto peer = MakeDoorman()->Admit(FromNetwork());
+  ASSERT_THAT(peer.status(), IsOk());
+  EXPECT_THAT(RequireOperator(*peer, "a reset"), IsOk());
+}
+
+TEST_F(DoormanTest, ATokenGivesNameAndRole) {
+  UseTokens();
+  const auto doorman = MakeDoorman();
+  const auto user = doorman->Admit(WithToken(kUserToken));
+  ASSERT_THAT(user.status(), IsOk());
+  EXPECT_EQ(user->role, GrpcRole::kUser);
+  EXPECT_EQ(user->Describe(), "192.0.2.7:40112 (ci)");
+  EXPECT_EQ(user->account, "ci");
+  const auto chief = doorman->Admit(WithToken(kOperatorToken));
+  ASSERT_THAT(chief.status(), IsOk());
+  EXPECT_EQ(chief->role, GrpcRole::kOperator);
+}
+
+TEST_F(DoormanTest, WithTokensNobodyGetsInWithoutEvenWhereInsecure) {
+  UseTokens();
+  options_.insecure = true;
+  const auto doorman = MakeDoorman();
+  EXPECT_THAT(doorman->Admit(FromNetwork()).status(),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       HasSubstr("it has no token")));
+  constexpr auto kCode =
+      static_cast<size_t>(absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(failures_.failures()[kCode], 1U);
+  for (const std::string& wrong :
+       {std::string(kUserToken) + "x", std::string("0123456789abcdef-use"),
+        std::string(), std::string(5000, 'a')}) {
+    EXPECT_THAT(doorman->Admit(WithToken(wrong)).status(),
+                StatusIs(absl::StatusCode::kUnauthenticated,
+                         HasSubstr("its token is unknown")));
+  }
+  GrpcCredentials basic = FromNetwork();
+  basic.authorization = "Basic " + std::string(kUserToken);
+  EXPECT_THAT(doorman->Admit(basic).status(),
+              StatusIs(absl::StatusCode::kUnauthenticated,
+                       HasSubstr("no 'Bearer TOKEN'")));
+}
+
+TEST_F(DoormanTest, RefusalsAreLoggedWithoutTheTokenAndNotWithoutEnd) {
+  UseTokens();
+  const auto doorman = MakeDoorman();
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(doorman->Admit(WithToken("secret-but-wrong-token")).ok());
+  }
+  EXPECT_FALSE(log_.lines.empty());
+  EXPECT_LT(log_.lines.size(), 30U);
+  EXPECT_THAT(log_.lines, Each(HasSubstr("192.0.2.7")));
+  EXPECT_THAT(log_.lines, Each(Not(HasSubstr("secret-but"))));
+}
+
+TEST_F(DoormanTest, ACertificatesNameDecidesTheRole) {
+  options_.client_ca = "/etc/rknnd/ca.pem";
+  options_.operators = {"ops.example"};
+  const auto doorman = MakeDoorman();
+  GrpcCredentials shown = FromNetwork();
+  shown.certificate = {"camera.example", "CN=camera.example,O=Shop"};
+  const auto user = doorman->Admit(shown);
+  ASSERT_THAT(user.status(), IsOk());
+  EXPECT_EQ(user->role, GrpcRole::kUser);
+  EXPECT_EQ(user->name, "camera.example");
+  shown.certificate = {"me", "ops.example"};
+  const auto chief = doorman->Admit(shown);
+  ASSERT_THAT(chief.status(), IsOk());
+  EXPECT_EQ(chief->role, GrpcRole::kOperator);
+}
+
+TEST_F(DoormanTest, ATokenRaisesWhatACertificateGives) {
+  UseTokens();
+  const auto doorman = MakeDoorman();
+  GrpcCredentials shown = WithToken(kOperatorToken);
+  shown.certificate = {"camera.example"};
+  EXPECT_EQ(doorman->Admit(shown)->role, GrpcRole::kOperator);
+  shown.authorization.reset();
+  EXPECT_EQ(doorman->Admit(shown)->role, GrpcRole::kUser);
+}
+
+TEST_F(DoormanTest, AChangedFileIsReadAgain) {
+  UseTokens();
+  const auto doorman = MakeDoorman();
+  WriteTokens("user later 0123456789abcdef-later\n");
+  clock_.Advance(2 * base::kSecond);
+  EXPECT_THAT(doorman->Admit(WithToken("0123456789abcdef-later")).status(),
+              IsOk());
+  EXPECT_FALSE(doorman->Admit(WithToken(kUserToken)).ok());
+}
+
+TEST_F(DoormanTest, AFileThatWentWrongChangesNothing) {
+  UseTokens();
+  const auto doorman = MakeDoorman();
+  WriteTokens("user later 0123456789abcdef-later\n", 0644);
+  clock_.Advance(2 * base::kSecond);
+  EXPECT_THAT(doorman->Admit(WithToken(kUserToken)).status(), IsOk());
+  EXPECT_THAT(log_.lines,
+              testing::Contains(HasSubstr("keeps its tokens of before")));
+  std::filesystem::remove(options_.tokens);
+  clock_.Advance(2 * base::kSecond);
+  EXPECT_THAT(doorman->Admit(WithToken(kUserToken)).status(), IsOk());
+}
+
+TEST_F(DoormanTest, AFileThatOthersCanReadIsRefused) {
+  const std::string good = "user ci " + std::string(kUserToken);
+  for (const mode_t mode : {0644, 0604, 0620, 0602}) {
+    options_.tokens = WriteTokens(good, mode);
+    EXPECT_THAT(
+        GrpcDoorman::Create(options_, &failures_, &clock_).status(),
+        StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("chmod 600")))
+        << std::oct << mode;
+  }
+  options_.tokens = WriteTokens(good, 0640);
+  EXPECT_THAT(GrpcDoorman::Create(options_, &failures_, &clock_).status(),
+              IsOk());
+  options_.tokens = folder_ + "/missing";
+  EXPECT_THAT(GrpcDoorman::Create(options_, &failures_, &clock_).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
+  options_.tokens = folder_;
+  EXPECT_FALSE(GrpcDoorman::Create(options_, &failures_, &clock_).ok());
+}
+
+TEST(TokenListTest, AWrongLineIsNamedWithoutItsToken) {
+  const struct {
+    std::string text, message;
+  } cases[] = {
+      {"user ci", "line 1: must be 'ROLE NAME TOKEN'"},
+      {"\nroot ci secretsecretsecret", "line 2: role 'root' is unknown"},
+      {"user ci secret", "the token of 'ci' has 6 characters"},
+      {"user a secretsecretsecret\nuser b secretsecretsecret",
+       "line 2: the token of 'b' is another's"},
+      {"# nothing", "has no tokens"},
+  };
+  for (const auto& wrong : cases) {
+    const absl::Status status = TokenList::Parse(wrong.text, "f").status();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr(wrong.message)));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("secret")));
+  }
+}
+
+}  // namespace
+}  // namespace rknnd::transport

@@ -1,0 +1,39 @@
+// What the gRPC endpoints work with. All of it outlives them.
+
+#ifndef DAEMON_TRANSPORT_GRPC_ENVIRONMENT_H_
+#define DAEMON_TRANSPORT_GRPC_ENVIRONMENT_H_
+
+#include <string>
+
+#include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
+#include "daemon/core/service.h"
+#include "daemon/core/types.h"
+#include "daemon/transport/session/board.h"
+#include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/workers.h"
+
+namespace rknnd::transport {
+
+class DeliveryWatch;
+class GrpcDoorman;
+class RequestBudget;
+
+struct GrpcEnvironment {
+  base::EventLoop* loop = nullptr;
+  const base::Clock* clock = nullptr;
+  core::Service* service = nullptr;
+  Workers* workers = nullptr;
+  EventLog* log = nullptr;
+  FailureLog* failures = nullptr;  // any thread may write to it
+  core::SessionLimits limits;
+  std::string version;                  // of the daemon
+  GrpcDoorman* doorman = nullptr;       // who a peer is
+  Board* board = nullptr;               // null: nobody answers for the machine
+  RequestBudget* budget = nullptr;      // what requests may hold
+  DeliveryWatch* deliveries = nullptr;  // peers that do not take answers
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_GRPC_ENVIRONMENT_H_

@@ -1,0 +1,23 @@
+// What gRPC itself has to say goes to the daemon's log, a few lines a second at
+// most: peers cause much of it (handshakes that fail, frames that are none).
+
+#ifndef DAEMON_TRANSPORT_GRPC_GRPC_LOG_H_
+#define DAEMON_TRANSPORT_GRPC_GRPC_LOG_H_
+
+#include "daemon/transport/session/event_log.h"
+
+namespace rknnd::transport {
+
+// While one lives, gRPC's errors go to `failures`. There is one at a time.
+// Thread: any.
+class GrpcLog {
+ public:
+  explicit GrpcLog(FailureLog* failures);
+  ~GrpcLog();
+  GrpcLog(const GrpcLog&) = delete;
+  GrpcLog& operator=(const GrpcLog&) = delete;
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_GRPC_GRPC_LOG_H_

@@ -1,0 +1,82 @@
+// What requests of all peers may hold of this process together: so many of
+// them, and so many bytes of their messages and answers. Taken before a message
+// is read, given back when its answer has left. No peer gets more than three
+// quarters of it, so that one that never reads keeps nobody else out. Asked by
+// the endpoints; sizes and names of peers are theirs, so nothing here trusts
+// them to be small.
+
+#ifndef DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_
+#define DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix/mutex.h"
+
+namespace rknnd::transport {
+
+// Thread: any.
+class RequestBudget {
+ public:
+  struct Limits {
+    uint64_t bytes = 0;
+    uint32_t requests = 0;
+  };
+  explicit RequestBudget(const Limits& limits);
+
+  // What one request holds, until it is destroyed. One thread at a time; the
+  // budget outlives it.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(Hold&& other) noexcept;
+    Hold& operator=(Hold&& other) noexcept;
+    ~Hold() { Release(); }
+
+    // So many bytes more. RESOURCE_EXHAUSTED: it keeps what it has.
+    absl::Status Grow(uint64_t bytes);
+    void Release();
+    [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+   private:
+    friend class RequestBudget;
+    RequestBudget* budget_ = nullptr;
+    std::string peer_;
+    uint64_t bytes_ = 0;
+  };
+
+  // `peer`: GrpcPeer::account. RESOURCE_EXHAUSTED, saying which limit and who
+  // holds how much of it.
+  absl::StatusOr<Hold> Take(const std::string& peer, uint64_t bytes);
+
+  struct Usage {
+    uint64_t bytes = 0;
+    uint32_t requests = 0;
+    uint64_t refused = 0;  // since the start
+  };
+  [[nodiscard]] Usage usage() const;
+
+ private:
+  struct Share {
+    uint64_t bytes = 0;
+    uint32_t requests = 0;
+  };
+
+  // Charges `peer`, or says why not.
+  absl::Status Charge(const std::string& peer, uint64_t bytes,
+                      uint32_t requests) RKNND_EXCLUDES(mutex_);
+  void GiveBack(const std::string& peer, uint64_t bytes) RKNND_EXCLUDES(mutex_);
+
+  const Limits limits_;
+  const Limits of_one_;  // the part that one peer may have
+  mutable base::Mutex mutex_;
+  Usage usage_ RKNND_GUARDED_BY(mutex_);
+  std::map<std::string, Share> peers_ RKNND_GUARDED_BY(mutex_);
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_

@@ -1,0 +1,111 @@
+#include "daemon/transport/grpc/request_budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rknnd::transport {
+namespace {
+
+using ::testing::HasSubstr;
+using Hold = RequestBudget::Hold;
+
+constexpr uint64_t kBytes = 1000;
+constexpr uint32_t kRequests = 8;
+
+TEST(RequestBudgetTest, WhatARequestHoldsComesBackWhenItEnds) {
+  RequestBudget budget({kBytes, kRequests});
+  {
+    auto hold = budget.Take("a", 300);
+    ASSERT_TRUE(hold.ok());
+    ASSERT_TRUE(hold->Grow(200).ok());
+    EXPECT_EQ(hold->bytes(), 500U);
+    EXPECT_EQ(budget.usage().bytes, 500U);
+    EXPECT_EQ(budget.usage().requests, 1U);
+  }
+  EXPECT_EQ(budget.usage().bytes, 0U);
+  EXPECT_EQ(budget.usage().requests, 0U);
+}
+
+TEST(RequestBudgetTest, APeersPartComesBackToo) {
+  RequestBudget budget({kBytes, kRequests});
+  const auto kept = budget.Take("a", 50);
+  ASSERT_TRUE(kept.ok());
+  for (int i = 0; i < 10; ++i) {
+    const auto hold = budget.Take("a", 700);
+    EXPECT_TRUE(hold.ok()) << hold.status();
+  }
+}
+
+TEST(RequestBudgetTest, AMovedHoldIsGivenBackOnce) {
+  RequestBudget budget({kBytes, kRequests});
+  Hold kept;
+  {
+    auto hold = budget.Take("a", 300);
+    ASSERT_TRUE(hold.ok());
+    kept = *std::move(hold);
+  }
+  EXPECT_EQ(budget.usage().bytes, 300U);
+  auto other = budget.Take("b", 100);
+  ASSERT_TRUE(other.ok());
+  kept = *std::move(other);
+  EXPECT_EQ(budget.usage().bytes, 100U);
+  kept.Release();
+  kept.Release();
+  EXPECT_EQ(budget.usage().bytes, 0U);
+}
+
+TEST(RequestBudgetTest, OnePeerGetsNoMoreThanItsPart) {
+  RequestBudget budget({kBytes, kRequests});
+  auto first = budget.Take("greedy", 750);
+  ASSERT_TRUE(first.ok());
+  const absl::Status second = budget.Take("greedy", 1).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(second)) << second;
+  EXPECT_THAT(std::string(second.message()),
+              HasSubstr("'greedy' has 1 requests with 750 bytes"));
+  EXPECT_TRUE(budget.Take("other", 250).ok());
+}
+
+TEST(RequestBudgetTest, OnePeersRequestsLeaveRoomForOthers) {
+  RequestBudget budget({kBytes, kRequests});
+  std::vector<Hold> holds;
+  for (uint32_t i = 0; i < kRequests - kRequests / 4; ++i) {
+    auto hold = budget.Take("greedy", 0);
+    ASSERT_TRUE(hold.ok());
+    holds.push_back(*std::move(hold));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(budget.Take("greedy", 0).status()));
+  EXPECT_TRUE(budget.Take("other", 0).ok());
+}
+
+TEST(RequestBudgetTest, AllPeersTogetherGetNoMoreThanThereIs) {
+  RequestBudget budget({kBytes, 2});
+  auto first = budget.Take("a", 600);
+  ASSERT_TRUE(first.ok());
+  const absl::Status bytes = budget.Take("b", 401).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(bytes));
+  EXPECT_THAT(std::string(bytes.message()), HasSubstr("400 of 1000 are free"));
+  auto second = budget.Take("b", 400);
+  ASSERT_TRUE(second.ok());
+  const absl::Status requests = budget.Take("c", 0).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(requests));
+  EXPECT_THAT(std::string(requests.message()), HasSubstr("grpc.requests"));
+  EXPECT_EQ(budget.usage().refused, 2U);
+}
+
+TEST(RequestBudgetTest, AGrowthThatIsRefusedChangesNothing) {
+  RequestBudget budget({kBytes, kRequests});
+  auto hold = budget.Take("a", 10);
+  ASSERT_TRUE(hold.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      hold->Grow(std::numeric_limits<uint64_t>::max())));
+  EXPECT_EQ(hold->bytes(), 10U);
+  EXPECT_EQ(budget.usage().bytes, 10U);
+}
+
+}  // namespace
+}  // namespace rknnd::transport

@@ -1,0 +1,303 @@
+// Starts and ends the gRPC server. gRPC's threads and the one that accepts are
+// children of a thread at a lower priority, so that what strangers on a network
+// cause does not take CPU time from local clients. Order of the end:
+//
+//   1. endpoints: every call is told to end; nothing is posted to the loop
+//   2. acceptor: nobody new
+//   3. gRPC: GOAWAY, a moment for answers on their way, then calls are cut
+//   4. the server's thread, then what calls used
+
+#include "daemon/transport/grpc/server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/blocked_signals.h"
+#include "base/status/status.h"
+#include "daemon/transport/grpc/addresses.h"
+#include "daemon/transport/grpc/connections.h"
+#include "daemon/transport/grpc/debug/debug_endpoint.h"
+#include "daemon/transport/grpc/delivery_watch.h"
+#include "daemon/transport/grpc/doorman.h"
+#include "daemon/transport/grpc/endpoint.h"
+#include "daemon/transport/grpc/grpc_log.h"
+#include "daemon/transport/grpc/inference/inference_endpoint.h"
+#include "daemon/transport/grpc/request_budget.h"
+#include "daemon/transport/grpc/session/session_endpoint.h"
+#include "daemon/transport/grpc/tls.h"
+
+namespace rknnd::transport {
+namespace {
+
+constexpr char kInferenceService[] = "inference.GRPCInferenceService";
+
+// Below what the workers of local clients have; idle CPUs are used all the
+// same.
+constexpr int kNiceness = 5;
+// A call's headers: names, a token, a trace's numbers.
+constexpr int kMetadataBytes = 16 << 10;
+// Calls of gRPC's own reflection service hold a thread each.
+constexpr int kReflectionThreads = 4;
+// Clients may ask whether we are there as often as this.
+constexpr base::Nanoseconds kLeastPingInterval = 5 * base::kSecond;
+// A connection that has not said what it is by then is closed.
+constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
+// For answers that are on their way when the server ends.
+constexpr std::chrono::seconds kLastAnswers{2};
+
+int Milliseconds(base::Nanoseconds time) {
+  return static_cast<int>(std::clamp<base::Nanoseconds>(
+      time / base::kMillisecond, 1, std::numeric_limits<int>::max()));
+}
+
+// Half of the memory is gRPC's, for messages as they come and go; half is the
+// budget's, for what requests are made into.
+uint64_t Half(uint64_t memory) { return memory / 2; }
+
+absl::StatusOr<std::vector<GrpcAddress>> CheckAll(
+    const GrpcOptions& options, std::vector<std::string>& complaints) {
+  RKNND_ASSIGN_OR_RETURN(complaints, CheckTlsFiles(options));
+  if (options.message_bytes > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("grpc.message_bytes is ",
+                                                   options.message_bytes,
+                                                   ", must be below 2 GiB"));
+  }
+  if (Half(options.memory) < options.message_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "grpc.memory is ", options.memory, ": must be at least twice ",
+        "grpc.message_bytes, which is ", options.message_bytes));
+  }
+  return ResolveGrpcAddresses(options);
+}
+
+class GrpcServerImpl final : public GrpcServer {
+ public:
+  GrpcServerImpl(const GrpcOptions& options, const GrpcEnvironment& environment)
+      : options_(options),
+        environment_(environment),
+        budget_({Half(options.memory), options.requests}) {}
+  ~GrpcServerImpl() override { Stop(); }
+
+  // An error leaves what was begun to the destructor.
+  absl::Status Begin();
+
+  [[nodiscard]] std::vector<std::string> addresses() const override {
+    return names_;
+  }
+  void Drain() override;
+  void Stop() override;
+
+ private:
+  absl::Status MakeEndpoints();
+  // On the server's thread.
+  absl::Status StartServer(std::vector<GrpcListener> listeners);
+  void SetArguments(grpc::ServerBuilder& builder) const;
+  void Take(base::UniqueFd connection, bool local);
+  void StopServer();
+
+  const GrpcOptions options_;
+  GrpcEnvironment environment_;
+  std::unique_ptr<GrpcDoorman> doorman_;
+  RequestBudget budget_;
+  std::vector<std::string> names_;
+  std::unique_ptr<base::EventLoop> loop_;  // of the server's thread
+  std::optional<DeliveryWatch> deliveries_;
+  std::vector<std::unique_ptr<GrpcEndpoint>> endpoints_;
+  std::thread thread_;
+  bool stopped_ = false;
+
+  // Made, used and destroyed on the server's thread.
+  std::optional<GrpcLog> core_log_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> local_,
+      remote_;
+  std::unique_ptr<grpc::Server> server_;
+  std::optional<ConnectionAcceptor> acceptor_;
+};
+
+absl::Status GrpcServerImpl::Begin() {
+  std::vector<std::string> complaints;
+  RKNND_ASSIGN_OR_RETURN(std::vector<GrpcAddress> addresses,
+                         CheckAll(options_, complaints));
+  for (const std::string& complaint : complaints) {
+    environment_.failures->Note(complaint);
+  }
+  RKNND_ASSIGN_OR_RETURN(
+      doorman_,
+      GrpcDoorman::Create(options_, environment_.failures, environment_.clock));
+  RKNND_ASSIGN_OR_RETURN(
+      loop_, base::ToStatusOr(base::EventLoop::Create(environment_.clock)));
+  deliveries_.emplace(options_.unread, loop_.get(), environment_.clock,
+                      environment_.failures);
+  environment_.doorman = doorman_.get();
+  environment_.budget = &budget_;
+  environment_.deliveries = &*deliveries_;
+  RKNND_RETURN_IF_ERROR(MakeEndpoints());
+  RKNND_ASSIGN_OR_RETURN(std::vector<GrpcListener> listeners,
+                         ListenOnAll(std::move(addresses), options_.keepalive));
+  for (const GrpcListener& listener : listeners) {
+    names_.push_back(listener.name);
+  }
+
+  std::promise<absl::Status> started;
+  {
+    const base::BlockedSignals blocked;
+    thread_ = std::thread([this, &started, &listeners] {
+      pthread_setname_np(pthread_self(), "rknnd-grpc");
+      // Of this thread only, and of those it will create.
+      setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
+      started.set_value(StartServer(std::move(listeners)));
+      loop_->Run();
+    });
+  }
+  return started.get_future().get();
+}
+
+absl::Status GrpcServerImpl::MakeEndpoints() {
+  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<GrpcEndpoint> inference,
+                         MakeInferenceEndpoint(options_, environment_));
+  endpoints_.push_back(std::move(inference));
+  for (const auto make : {MakeSessionEndpoint, MakeDebugEndpoint}) {
+    auto endpoint = make(options_, environment_);
+    if (endpoint != nullptr) endpoints_.push_back(std::move(endpoint));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
+  // First, as it removes the names that were made. It accepts when the loop
+  // turns, which is after the start.
+  acceptor_.emplace(options_.connections, loop_.get(), environment_.clock,
+                    environment_.failures,
+                    [this](base::UniqueFd connection, bool local) {
+                      Take(std::move(connection), local);
+                    });
+  for (GrpcListener& listener : listeners) {
+    RKNND_RETURN_IF_ERROR(acceptor_->Serve(std::move(listener)));
+  }
+  core_log_.emplace(environment_.failures);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetArguments(builder);
+  for (const auto& endpoint : endpoints_) {
+    builder.RegisterService(&endpoint->service());
+    if (endpoint->generic() != nullptr) {
+      builder.RegisterCallbackGenericService(endpoint->generic());
+    }
+  }
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  local_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, grpc::InsecureServerCredentials());
+  remote_ = builder.experimental().AddExternalConnectionAcceptor(
+      Type::FROM_FD, TcpCredentials(options_));
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    return absl::InternalError("the gRPC server did not start");
+  }
+  grpc::HealthCheckServiceInterface* const health =
+      server_->GetHealthCheckService();
+  health->SetServingStatus(kInferenceService, true);
+  return absl::OkStatus();
+}
+
+void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
+  grpc::ResourceQuota quota("rknnd");
+  quota.Resize(Half(options_.memory));
+  quota.SetMaxThreads(kReflectionThreads);
+  builder.SetResourceQuota(quota);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
+  builder.AddChannelArgument(
+      GRPC_ARG_MAX_CONCURRENT_STREAMS,
+      static_cast<int>(std::min<uint32_t>(options_.streams,
+                                          std::numeric_limits<int>::max())));
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      Milliseconds(std::min(kLongestHandshake, options_.keepalive)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             Milliseconds(options_.keepalive));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             Milliseconds(options_.keepalive / 2));
+  // Also where no call is open: an idle connection takes a place as well.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      Milliseconds(kLeastPingInterval));
+}
+
+void GrpcServerImpl::Take(base::UniqueFd connection, bool local) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      parameters;
+  parameters.fd = connection.release();
+  (local ? local_ : remote_)->HandleNewConnection(&parameters);
+}
+
+void GrpcServerImpl::Drain() {
+  for (const auto& endpoint : endpoints_) endpoint->Drain();
+  loop_->Post([this] {
+    if (server_ != nullptr) {
+      server_->GetHealthCheckService()->SetServingStatus(false);
+    }
+  });
+}
+
+void GrpcServerImpl::StopServer() {
+  acceptor_.reset();
+  if (server_ != nullptr) {
+    server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
+    server_.reset();
+  }
+  local_.reset();
+  remote_.reset();
+  core_log_.reset();
+}
+
+void GrpcServerImpl::Stop() {
+  if (std::exchange(stopped_, true)) return;
+  for (const auto& endpoint : endpoints_) endpoint->Stop();
+  if (thread_.joinable()) {
+    loop_->Post([this] {
+      StopServer();
+      loop_->Quit();
+    });
+    thread_.join();
+  }
+  endpoints_.clear();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
+    const GrpcOptions& options, const GrpcEnvironment& environment) {
+  auto server = std::make_unique<GrpcServerImpl>(options, environment);
+  RKNND_RETURN_IF_ERROR(server->Begin());
+  return server;
+}
+
+absl::Status GrpcServer::Check(const GrpcOptions& options) {
+  std::vector<std::string> complaints;
+  RKNND_RETURN_IF_ERROR(CheckAll(options, complaints).status());
+  if (options.tokens.empty()) return absl::OkStatus();
+  const absl::Status tokens = TokenList::Read(options.tokens).status();
+  return tokens.ok() ? tokens : base::Annotate(tokens, "grpc.tokens");
+}
+
+}  // namespace rknnd::transport
