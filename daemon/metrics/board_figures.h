@@ -1,0 +1,28 @@
+// What one scrape shows: core's reports, taken together on the loop.
+
+#ifndef DAEMON_METRICS_BOARD_FIGURES_H_
+#define DAEMON_METRICS_BOARD_FIGURES_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/core/types.h"
+
+namespace rknnd::metrics {
+
+struct BoardFigures {
+  std::string version;  // of the daemon
+  core::StatusReport status;
+  core::JobTotalsReport jobs;
+  core::MemoryReport memory;
+  std::vector<core::SessionReport> sessions;
+  std::vector<core::ModelReport> models;
+  // Requests and connections that failed, by absl::StatusCode.
+  std::array<uint64_t, core::kStatusCodes> failures{};
+};
+
+}  // namespace rknnd::metrics
+
+#endif  // DAEMON_METRICS_BOARD_FIGURES_H_

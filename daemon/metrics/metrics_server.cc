@@ -1,0 +1,149 @@
+// A scrape waits for the loop no longer than kPatience, and not at all once the
+// server is about to go: the loop itself waits for the library's threads then.
+
+#include "daemon/metrics/metrics_server.h"
+
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/posix/blocked_signals.h"
+#include "daemon/metrics/families.h"
+
+namespace rknnd::metrics {
+namespace {
+
+// Below the ten seconds after which Prometheus gives up by default.
+constexpr std::chrono::seconds kPatience{5};
+
+// A scrape and the loop's answer to it.
+struct Question {
+  std::optional<BoardFigures> answer;
+};
+
+// Thread: any.
+class Board final : public prometheus::Collectable {
+ public:
+  explicit Board(const MetricsOptions& options) : state_(new State()) {
+    state_->loop = options.loop;
+    state_->look = options.look;
+  }
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    const auto question = std::make_shared<Question>();
+    std::unique_lock lock(state_->mutex);
+    if (state_->ended) return {};
+    // The task may run after the server has gone: it keeps the state.
+    state_->loop->Post([state = state_, question] {
+      const std::lock_guard guard(state->mutex);
+      if (state->ended) return;
+      question->answer = state->look();
+      state->changed.notify_all();
+    });
+    state_->changed.wait_for(lock, kPatience, [&] {
+      return state_->ended || question->answer.has_value();
+    });
+    const std::optional<BoardFigures> figures = std::move(question->answer);
+    lock.unlock();
+    // Nothing at all is what Prometheus takes for a failed look.
+    if (!figures.has_value()) return {};
+    return ToFamilies(*figures);
+  }
+
+  void End() {
+    const std::lock_guard guard(state_->mutex);
+    state_->ended = true;
+    state_->changed.notify_all();
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+    base::Executor* loop = nullptr;
+    std::function<BoardFigures()> look;
+  };
+  const std::shared_ptr<State> state_;
+};
+
+class Server final : public MetricsServer {
+ public:
+  Server(std::string host, std::unique_ptr<prometheus::Exposer> exposer,
+         std::shared_ptr<Board> board)
+      : host_(std::move(host)),
+        board_(std::move(board)),
+        exposer_(std::move(exposer)) {
+    exposer_->RegisterCollectable(board_);
+  }
+  ~Server() override {
+    // Whoever waits for the loop stops waiting: the library joins its threads
+    // here, on the loop.
+    board_->End();
+    exposer_.reset();
+  }
+
+  [[nodiscard]] std::string address() const override {
+    return absl::StrCat(host_, ":", exposer_->GetListeningPorts().at(0));
+  }
+
+ private:
+  const std::string host_;
+  const std::shared_ptr<Board> board_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
+};
+
+// The host of "HOST:PORT", with the brackets of an IPv6 address.
+absl::StatusOr<std::string> HostOf(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535 ||
+      // The library's list of ports has a syntax of its own.
+      address.find_first_of(", \t\n+") != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics address '", address,
+                     "' is no ADDRESS:PORT, as 127.0.0.1:9464 or [::1]:9464"));
+  }
+  return address.substr(0, colon);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
+    const MetricsOptions& options) {
+  absl::StatusOr<std::string> host = HostOf(options.address);
+  if (!host.ok()) return host.status();
+  // Threads of the library's take no signals that are the daemon's.
+  const base::BlockedSignals blocked;
+  try {
+    // Scrapers are few. One that connects and asks nothing has a thread for as
+    // long as this, and the others are served meanwhile.
+    auto exposer =
+        std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+            "listening_ports", options.address, "num_threads", "4",
+            "request_timeout_ms", "5000", "keep_alive_timeout_ms", "0"});
+    return std::make_unique<Server>(*std::move(host), std::move(exposer),
+                                    std::make_shared<Board>(options));
+  } catch (const std::exception& fault) {
+    return absl::UnavailableError(
+        absl::StrCat("metrics address '", options.address,
+                     "' cannot be listened at (in use, or not of this "
+                     "machine): ",
+                     fault.what()));
+  }
+}
+
+}  // namespace rknnd::metrics
