@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/expected.h"
 #include "base/status/status.h"
+#include "daemon/config_grpc.h"
 #include "daemon/config_keys.h"
 #include "daemon/config_limits.h"
 
@@ -217,8 +218,11 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
       {"contiguous", Flag(config.heaps.contiguous)},
       {"isolate", Isolation(config.isolate)},
   };
+  const Setters grpc = GrpcKeys(config.grpc);
+  const Setters metrics = {{"listen", Text(config.metrics)}};
   const Setters models = {
       {"cache_bytes", Number(config.cache_bytes, 1)},
+      {"repository", Text(config.grpc.model_repository)},
       {"preload",
        [&config](const toml::node& node) -> absl::Status {
          const auto* list = node.as_array();
@@ -272,6 +276,18 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
          const auto* table = node.as_table();
          if (table == nullptr) return WrongType("a table: [models]");
          return Apply(*table, models, "models.", path);
+       }},
+      {"grpc",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [grpc]");
+         return Apply(*table, grpc, "grpc.", path);
+       }},
+      {"metrics",
+       [&](const toml::node& node) -> absl::Status {
+         const auto* table = node.as_table();
+         if (table == nullptr) return WrongType("a table: [metrics]");
+         return Apply(*table, metrics, "metrics.", path);
        }},
       {"faults",
        [&](const toml::node& node) -> absl::Status {
@@ -329,6 +345,7 @@ absl::Status CheckConfig(const Config& config) {
           "models.preload: '", path, "' must be a path from the root"));
     }
   }
+  RKNND_RETURN_IF_ERROR(CheckGrpc(config.grpc));
   if (!config.faults.preset.empty() && !config.faults.enabled) {
     return absl::InvalidArgumentError(
         "faults.preset is given, but faults are not enabled: set 'enabled = "

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "daemon/core/types.h"
+#include "daemon/transport/grpc/options.h"
 #include "daemon/transport/session/server.h"
 #include "driver/fault.h"
 #include "driver/faults/faulty_device.h"
@@ -70,6 +71,9 @@ struct Config {
   // What rknn_create_mem_from_phys may reach, by user.
   std::vector<driver::PhysicalWindow> physical_memory;
   FaultConfig faults;
+  // [metrics]: where Prometheus asks; empty: nowhere.
+  std::string metrics;
+  transport::GrpcOptions grpc;  // no addresses: no gRPC
 };
 
 // Takes over what the text of a TOML file says. A key that is unknown or of

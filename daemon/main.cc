@@ -23,7 +23,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "daemon/board/log_tail.h"
 #include "daemon/config.h"
+#include "daemon/grpc_library.h"
+#include "daemon/network.h"
 #include "daemon/power.h"
 #include "daemon/runtime.h"
 #include "daemon/systemd.h"
@@ -41,6 +44,8 @@ struct CommandLine {
   std::optional<std::string> cache;
   std::optional<uint32_t> log_level;
   std::vector<std::string> grpc;
+  std::optional<std::string> metrics;
+  std::optional<std::string> model_repository;
   bool grpc_insecure = false;
   bool faults = false;
   bool check_config = false;
@@ -49,14 +54,12 @@ struct CommandLine {
 // Lines for people, on stderr; the service manager adds time and name.
 class StderrLog final : public transport::EventLog {
  public:
-  explicit StderrLog(uint32_t level) : log_("rknnd", Sink()) {
+  StderrLog() : log_("rknnd", Sink()) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
     const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
     log_.set_pattern(journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e %l: %v");
-    log_.set_level(level == 0   ? spdlog::level::err
-                   : level == 1 ? spdlog::level::warn
-                   : level == 2 ? spdlog::level::info
-                                : spdlog::level::debug);
+    // What comes here has passed the level that operators set.
+    log_.set_level(spdlog::level::debug);
     log_.flush_on(spdlog::level::trace);
   }
 
@@ -102,13 +105,24 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line) {
   if (line.cache) config.cache = *line.cache;
   if (line.log_level) config.log_level = *line.log_level;
   if (line.faults) config.faults.enabled = true;
-  if (!line.grpc.empty() || line.grpc_insecure) {
-    return absl::UnimplementedError(
-        "--grpc is not supported in this version: clients connect to the "
-        "session socket");
+  if (!line.grpc.empty()) config.grpc.addresses = line.grpc;
+  if (line.grpc_insecure) config.grpc.insecure = true;
+  if (line.metrics) config.metrics = *line.metrics;
+  if (line.model_repository) {
+    config.grpc.model_repository = *line.model_repository;
   }
   RKNND_RETURN_IF_ERROR(CheckConfig(config));
   return config;
+}
+
+// Where a pin of the clocks is noted: beside the socket unless told where, as a
+// reboot undoes it anyway.
+std::string PinRecord(const Config& config) {
+  constexpr char kName[] = "/pinned-clocks";
+  if (!config.state_dir.empty()) return config.state_dir + kName;
+  const size_t slash = config.socket.rfind('/');
+  return slash == std::string::npos ? ""
+                                    : config.socket.substr(0, slash) + kName;
 }
 
 // A folder of ours, made when missing.
@@ -179,7 +193,7 @@ std::string Describe(const Config& config, const Runtime& runtime,
                         : absl::StrCat("model cache '", cache_dir, "'"));
 }
 
-absl::Status Serve(const Config& config, StderrLog& log) {
+absl::Status Serve(const Config& config, board::LogTail& log) {
   std::signal(SIGPIPE, SIG_IGN);
   RKNND_ASSIGN_OR_RETURN(const base::UniqueFd signals, MakeSignalFd());
   RaiseFdLimit();
@@ -207,6 +221,7 @@ absl::Status Serve(const Config& config, StderrLog& log) {
     options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
   }
   options.log = &log;
+  options.board = RuntimeBoard{"", PinRecord(config), RKNND_VERSION, &log};
   RKNND_RETURN_IF_ERROR(MakeFolder(config.state_dir));
   RKNND_RETURN_IF_ERROR(MakeFolder(options.cache_dir));
   RKNND_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
@@ -215,8 +230,12 @@ absl::Status Serve(const Config& config, StderrLog& log) {
       !cache.ok()) {
     log.Write(transport::Severity::kWarning, std::string(cache.message()));
   }
+  // Before the local sockets: who finds those finds all that is configured.
+  Network network(config, *runtime, log);
+  RKNND_RETURN_IF_ERROR(network.ServeGrpc());
   std::vector<std::string> names;
   absl::Status status = Listen(config, *runtime, names);
+  if (status.ok()) status = network.ServeMetrics();
   if (status.ok()) {
     status = base::ToStatusOr(
                  runtime->loop().Watch(
@@ -240,6 +259,7 @@ absl::Status Serve(const Config& config, StderrLog& log) {
       KeepWatchdogFed(*runtime, period);
     }
     NotifyServiceManager(absl::StrCat("READY=1\nSTATUS=", line));
+    network.Advertise();
     runtime->Run();
   }
   for (const std::string& name : names) unlink(name.c_str());
@@ -272,9 +292,15 @@ int Main(int argc, char** argv) {
                  "of the software NPU: coherent (default), or incoherent: a "
                  "forgotten rknn_mem_sync gives wrong data, as on a board")
       ->check(CLI::IsMember({"coherent", "incoherent"}));
-  app.add_option("--grpc", line.grpc, "serve gRPC at an address");
+  app.add_option("--grpc", line.grpc,
+                 "serve gRPC at HOST:PORT or unix:PATH; may be repeated");
+  app.add_option("--metrics", line.metrics,
+                 "answer Prometheus at an address, as 127.0.0.1:9464");
   app.add_flag("--grpc-insecure", line.grpc_insecure,
-               "serve gRPC without encryption beyond this machine");
+               "serve gRPC without encryption beyond this machine, and let "
+               "everybody there do everything");
+  app.add_option("--model-repository", line.model_repository,
+                 "folder of models that gRPC clients name");
   app.add_flag("--faults", line.faults,
                "let 'rknnctl fault' make things go wrong; for tests only");
   app.add_flag("--check-config", line.check_config,
@@ -287,8 +313,13 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<Config> config = MakeConfig(line);
   if (!config.ok()) return Fail(config.status());
-  if (line.check_config) return 0;
-  StderrLog log(config->log_level);
+  if (line.check_config) {
+    if (config->grpc.addresses.empty()) return 0;
+    const absl::Status grpc = CheckGrpcServer(config->grpc);
+    return grpc.ok() ? 0 : Fail(grpc);
+  }
+  StderrLog lines;
+  board::LogTail log(&lines, config->log_level);
   const absl::Status status = Serve(*config, log);
   return status.ok() ? 0 : Fail(status);
 }

@@ -85,6 +85,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.waker = workers_.get();
   service.fences = &*fences_;
   service.limits = options.limits;
+  service.sessions = options.server_limits.sessions;
   service.address_space = options.address_space;
   service.user_limits = options.user_limits;
   service.users = options.users;
@@ -105,6 +106,8 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   environment.workers = workers_.get();
   environment.failures = &*failures_;
   environment.limits = options.limits;
+  if (options.board.has_value()) MakeBoard(*options.board);
+  environment.board = board_.get();
   server_ = std::make_unique<transport::SessionServer>(environment,
                                                        options.server_limits);
   fences_->set_runner(&service_->runner());
@@ -115,6 +118,21 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
                     server_->CloseSession(session, reason);
                   });
   return absl::OkStatus();
+}
+
+void Runtime::MakeBoard(const RuntimeBoard& about) {
+  board::BoardOptions options;
+  options.root = about.root;
+  options.record = about.record;
+  options.version = about.version;
+  options.heaps = heaps_->Describe();
+  options.log = about.log;
+  options.service = service_.get();
+  options.waker = workers_.get();
+  options.loop = loop_.get();
+  options.pager = &pager_;
+  options.timers = &*timers_;
+  board_ = std::make_unique<board::BoardImpl>(options);
 }
 
 absl::Status Runtime::EnableFaults(const RuntimeFaults& faults,
@@ -149,14 +167,13 @@ Runtime::~Runtime() {
   // memory attached.
   loader_.Stop();
   pager_.Stop();
+  // Clocks that are still pinned are put back; a self-test ends.
+  board_.reset();
   // 3. Running jobs end, also those that only a fault keeps.
   if (faulty_ != nullptr) faulty_->Stop();
   if (workers_ != nullptr) workers_->Stop();
   // 4. What these threads have posted still finds its service.
-  if (loop_ != nullptr) {
-    loop_->Quit();
-    loop_->Run();
-  }
+  if (loop_ != nullptr) RunPosted();
   // 5. Models, arenas, buffers.
   service_.reset();
   workers_.reset();
@@ -167,6 +184,11 @@ Runtime::~Runtime() {
 }
 
 void Runtime::Run() { loop_->Run(); }
+
+void Runtime::RunPosted() {
+  loop_->Quit();
+  loop_->Run();
+}
 
 void Runtime::Stop() {
   if (std::exchange(stopping_, true)) return StopNow();

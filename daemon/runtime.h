@@ -16,10 +16,12 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
+#include "base/posix/task_thread.h"
+#include "daemon/board/board.h"
+#include "daemon/board/log_tail.h"
 #include "daemon/core/service.h"
 #include "daemon/core/types.h"
 #include "daemon/foreign_users.h"
-#include "daemon/loader.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/fences.h"
 #include "daemon/transport/session/server.h"
@@ -36,6 +38,14 @@ namespace rknnd {
 struct RuntimeFaults {
   base::Nanoseconds give_up = driver::kDriverGiveUp;
   std::vector<driver::Fault> preset;
+};
+
+// What operators ask about the machine itself.
+struct RuntimeBoard {
+  std::string root;               // "" or where a test keeps its /sys
+  std::string record;             // of pinned clocks, over a crash; empty: none
+  std::string version;            // of the daemon
+  board::LogTail* log = nullptr;  // outlives the runtime
 };
 
 struct RuntimeOptions {
@@ -59,6 +69,7 @@ struct RuntimeOptions {
   std::vector<std::string> preload;  // files of models
   bool vendor_sharing = false;
   std::optional<RuntimeFaults> faults;  // not given: cannot be asked for
+  std::optional<RuntimeBoard> board;    // not given: nobody answers for it
   transport::EventLog* log = nullptr;   // outlives the runtime
 };
 
@@ -77,11 +88,17 @@ class Runtime {
   void Stop();
   // Makes Run return; what sessions own goes, running jobs end first.
   void StopNow();
+  // After Run: does what was posted meanwhile and returns.
+  void RunPosted();
 
   [[nodiscard]] base::EventLoop& loop() { return *loop_; }
   [[nodiscard]] transport::SessionServer& server() { return *server_; }
   [[nodiscard]] transport::Workers& workers() { return *workers_; }
+  [[nodiscard]] core::Service& service() { return *service_; }
   [[nodiscard]] const core::Service& service() const { return *service_; }
+  [[nodiscard]] transport::FailureLog& failures() { return *failures_; }
+  [[nodiscard]] const base::Clock& clock() const { return clock_; }
+  [[nodiscard]] transport::Board* board() { return board_.get(); }  // or null
   [[nodiscard]] const driver::Heaps& heaps() const { return *heaps_; }
 
  private:
@@ -113,6 +130,7 @@ class Runtime {
 
   Runtime() = default;
   absl::Status Assemble(const RuntimeOptions& options);
+  void MakeBoard(const RuntimeBoard& about);
   absl::Status EnableFaults(const RuntimeFaults& faults,
                             transport::EventLog* log);
 
@@ -124,12 +142,13 @@ class Runtime {
   ForeignUsers foreign_users_;                    // used by the pager
   std::optional<driver::Heaps> heaps_;
   std::optional<driver::PhysicalMemory> physical_;
-  Loader loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
+  base::TaskThread loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
   std::unique_ptr<transport::Workers> workers_;
   std::optional<transport::Fences> fences_;  // in the workers' set
   std::unique_ptr<core::Service> service_;
   std::optional<transport::FailureLog> failures_;
   std::optional<Notes> notes_;
+  std::unique_ptr<board::BoardImpl> board_;  // or null
   std::unique_ptr<transport::SessionServer> server_;
   bool stopping_ = false;
 };

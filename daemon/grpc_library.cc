@@ -1,0 +1,58 @@
+// The library is found beside the executable (in ../lib) or where the system
+// has its libraries; never by a name that a configuration or a client gives.
+
+#include "daemon/grpc_library.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "daemon/transport/grpc/library.h"
+
+namespace rknnd {
+namespace {
+
+absl::StatusOr<const transport::GrpcLibraryTable*> Load() {
+  // NOW: what it does not find in this executable is said here.
+  void* const library = dlopen(kGrpcLibrary, RTLD_NOW | RTLD_NODELETE);
+  if (library == nullptr) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own
+    const char* const reason = dlerror();
+    return absl::FailedPreconditionError(
+        absl::StrCat("gRPC is asked for, but this installation has none: ",
+                     reason == nullptr ? kGrpcLibrary : reason,
+                     "; install the package rknnd-grpc, or take away --grpc "
+                     "and 'listen' under [grpc]"));
+  }
+  const auto function =
+      reinterpret_cast<RknndGrpcLibrary>(dlsym(library, kGrpcLibraryFunction));
+  const transport::GrpcLibraryTable* const table =
+      function == nullptr ? nullptr : function();
+  if (table == nullptr || std::string(table->version) != RKNND_VERSION) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kGrpcLibrary, " is of version ",
+        table == nullptr ? "unknown" : table->version,
+        ", rknnd of " RKNND_VERSION ": install the same version of both"));
+  }
+  return table;
+}
+
+}  // namespace
+
+absl::Status CheckGrpcServer(const transport::GrpcOptions& options) {
+  RKNND_ASSIGN_OR_RETURN(const transport::GrpcLibraryTable* const table,
+                         Load());
+  return table->check(options);
+}
+
+absl::StatusOr<std::unique_ptr<transport::GrpcServer>> StartGrpcServer(
+    const transport::GrpcOptions& options,
+    const transport::GrpcEnvironment& environment) {
+  RKNND_ASSIGN_OR_RETURN(const transport::GrpcLibraryTable* const table,
+                         Load());
+  return table->start(options, environment);
+}
+
+}  // namespace rknnd
