@@ -1,6 +1,7 @@
-// Pictures for the tools and the demo: reading (.jpg, .png), writing (.png),
-// fitting to a model's input, drawing boxes. Called by rknnctl and examples on
-// any thread; no state. Files are not trusted: a broken one is an error.
+// Pictures for the tools and the demo: reading (.jpg, .png, .bmp), writing
+// (.png), fitting to a model's input, drawing boxes. Called by rknnctl and
+// examples on any thread; no state. Files are not trusted: a broken one is an
+// error.
 
 #ifndef CLIENT_IMAGE_IMAGE_H_
 #define CLIENT_IMAGE_IMAGE_H_
@@ -63,8 +64,8 @@ struct Box {
   float left, top, right, bottom;
 };
 
-// Reads a JPEG or PNG, told by its first bytes. Grey becomes RGB, transparency
-// is blended onto black.
+// Reads a JPEG, PNG or BMP, told by its first bytes. Grey becomes RGB,
+// transparency is blended onto black.
 base::Expected<Image> ReadImage(const std::string& path);
 
 base::Expected<void> WritePng(const std::string& path, ConstPixels image);

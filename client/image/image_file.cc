@@ -10,6 +10,7 @@
 #include <png.h>
 // clang-format on
 
+#include "client/image/bmp.h"
 #include "client/image/file.h"
 #include "client/image/image.h"
 
@@ -154,8 +155,9 @@ Expected<Image> ReadImage(const std::string& path) {
   if (StartsWith(*bytes, "\x89PNG\r\n\x1a\n", 8)) {
     return DecodePng(path, *bytes);
   }
+  if (IsBmp(*bytes)) return DecodeBmp(path, *bytes);
   return Error{Code::kInvalidArgument,
-               "file '" + path + "' is neither a JPEG nor a PNG"};
+               "file '" + path + "' is neither a JPEG nor a PNG nor a BMP"};
 }
 
 Expected<void> WritePng(const std::string& path, ConstPixels image) {

@@ -156,7 +156,7 @@ TEST_F(ImageFileTest, OtherFilesAreNamedAsSuch) {
   const auto read = ReadImage(Path("a.jpg"));
 
   ASSERT_FALSE(read.ok());
-  EXPECT_NE(read.error().message.find("neither a JPEG nor a PNG"),
+  EXPECT_NE(read.error().message.find("neither a JPEG nor a PNG nor a BMP"),
             std::string::npos);
   EXPECT_FALSE(ReadImage(Path("absent.png")).ok());
   EXPECT_FALSE(ReadImage(Path("")).ok());  // a folder

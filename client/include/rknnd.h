@@ -80,6 +80,27 @@ typedef struct rknnd_memory {
 int rknnd_query_memory(rknn_context context, rknnd_memory* memory,
                        uint32_t size);
 
+// A name by which other programs may use a memory through the same daemon: a
+// gRPC client (the Open Inference Protocol's SystemSharedMemoryRegister, or its
+// parameter shared_memory_region) has tensors read from it and written to it
+// without a copy. Whoever knows the key may do so: hand it to those alone who
+// shall.
+typedef struct rknnd_buffer_key {
+  char text[40];         // 32 hexadecimal digits, NUL-terminated
+  uint64_t offset;       // where the memory begins in what the key names
+  uint64_t size;         // of the memory
+  uint64_t reserved[4];  // 0
+} rknnd_buffer_key;
+
+// The key of `memory`, which must be one of the target that `context` is on.
+// The daemon makes it at the first question; it is the same until the memory is
+// destroyed or the program ends, and different when the daemon was started anew
+// meanwhile: ask again then. Memories of one descriptor have a key each.
+// Fills `key`, of `size` bytes, as rknnd_query_copies does. With target tcp://
+// there are no keys: RKNN_ERR_FAIL.
+int rknnd_query_buffer_key(rknn_context context, rknn_tensor_mem* memory,
+                           rknnd_buffer_key* key, uint32_t size);
+
 // The last finished run of a context, as its completion says. Times are the
 // daemon's, in nanoseconds: waiting for a core, on the core, and both with what
 // lies between.
@@ -127,6 +148,17 @@ int rknnd_query_layers(rknn_context context, const rknnd_layer** layers,
 // <ID>_<OpType>_<tensor>.npy: ID as in the per-layer table, from 1. 8-bit and
 // half-precision tensors become float32, axes are the model's own.
 int rknnd_dump(rknn_context context, const char* directory);
+
+// Called now and then while something long goes on: "upload", a model on its
+// way to another machine; "dump", layers on their way into files; both in
+// bytes. On a thread of the library's or the caller's, one call at a time: it
+// must return soon and call nothing of this API.
+typedef void (*rknnd_progress)(void* user, const char* what, uint64_t done,
+                               uint64_t total);
+
+// Of the whole process; NULL: nobody is told. When it returns, the callback
+// before is not called any more.
+int rknnd_set_progress(rknnd_progress callback, void* user);
 
 // A model and the flags of a context, as text that can be printed, stored for a
 // while or sent: "rknnd1-...", NUL-terminated. It holds no secret and no bytes

@@ -1,7 +1,6 @@
 // The C API for C++17 programs: contexts and memories that free themselves,
-// tensors that know their types, errors as exceptions. All of it is inline and
-// adds nothing to what librknnrt.so exports, so a program built with one
-// version of this header runs with the library of another.
+// tensors that know their types, errors as exceptions. All of it is inline, so
+// a program built with one version of it runs with the library of another.
 //
 //   rknnd::Context detector = rknnd::Context::FromFile("detector.onnx");
 //   rknnd::Memory frame = detector.AllocateInput(0);
@@ -9,8 +8,7 @@
 //   detector.BindInput(0, frame);
 //   detector.BindOutput(0, boxes);
 //   ... write frame.as<int8_t>() ...
-//   detector.Run();
-//   ... read boxes.as<int8_t>() ...
+//   detector.Run();  // and read boxes.as<int8_t>()
 //
 // Many cameras on one thread, around epoll or poll:
 //
@@ -18,16 +16,14 @@
 //   ... watch ended.fd() for reading; for each frame that comes in:
 //   camera.Submit(rknnd::RunOptions().Notify(
 //       ended, [&](const rknnd::Completion& run) { ... }));
-//   ... and whenever ended.fd() can be read:
-//   ended.Dispatch();
+//   ended.Dispatch();  // whenever ended.fd() can be read
 //
 // Every function that fails throws rknnd::Error, and changes nothing then.
 // Destructors never throw. A Memory or Context that was made by its default
 // constructor, or moved from, is empty: it may be asked whether it is, be
 // assigned to and destroyed, and be handed to functions, which fail; a Memory's
-// data(), as(), size() and fd() ask for one that is not. A Queue and a Fence
-// are likewise. Threads: as the C API; one object is used by one thread at a
-// time.
+// data(), as(), size() and fd() ask for one that is not. Likewise a Queue and a
+// Fence. Threads: as the C API; one object is used by one thread at a time.
 
 #ifndef RKNND_HPP
 #define RKNND_HPP
@@ -159,6 +155,12 @@ class Memory {
   uint32_t size() const { return memory_->size; }
   // Other programs may import it. Belongs to this object.
   int fd() const { return memory_->fd; }
+  // A name for it that gRPC requests to the same daemon take.
+  rknnd_buffer_key Key() const {
+    rknnd_buffer_key key = {};
+    detail::Check(rknnd_query_buffer_key(context_, memory_, &key, sizeof key));
+    return key;
+  }
 
   // Makes the CPU's cache agree: after writing what the NPU will read, before
   // reading what it wrote. Bound memory needs neither. Fails once the context

@@ -507,6 +507,48 @@ TEST_F(ApiTest, ZeroCopyRunReadsAndWritesTheProgramsMemory) {
   EXPECT_EQ(rknn_destroy_mem(context_, out), RKNN_SUCC);
 }
 
+TEST_F(ApiTest, KeyOfAMemorySaysWhereItLiesInWhatTheKeyNames) {
+  auto memfd = base::MakeMemfd("test", 8192);
+  ASSERT_TRUE(memfd.ok());
+  rknn_tensor_mem* const part =
+      rknn_create_mem_from_fd(context_, memfd->get(), nullptr, 64, 4096);
+  ASSERT_NE(part, nullptr) << rknnd_last_error();
+  rknnd_buffer_key key;
+  ASSERT_EQ(rknnd_query_buffer_key(context_, part, &key, sizeof key), RKNN_SUCC)
+      << rknnd_last_error();
+  const std::string text = key.text;
+  EXPECT_EQ(text.size(), 32U);
+  EXPECT_EQ(text.substr(0, 2), "a5");
+  EXPECT_EQ(text.substr(30), "0f");
+  EXPECT_EQ(key.offset, 4096U);
+  EXPECT_EQ(key.size, 64U);
+  // A program that knows less of the struct gets less.
+  std::memset(&key, 0xff, sizeof key);
+  ASSERT_EQ(rknnd_query_buffer_key(context_, part, &key, sizeof key.text),
+            RKNN_SUCC);
+  EXPECT_EQ(key.text, text);
+  EXPECT_EQ(key.offset, UINT64_MAX);
+  EXPECT_EQ(rknn_destroy_mem(context_, part), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, KeyOfWhatIsNoMemoryIsRefused) {
+  rknnd_buffer_key key;
+  rknn_tensor_mem fake = {};
+  rknn_tensor_mem* const memory = rknn_create_mem(context_, 64);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, &fake, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, nullptr, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, memory, nullptr, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(0, memory, &key, sizeof key),
+            RKNN_ERR_CTX_INVALID);
+  ASSERT_EQ(rknn_destroy_mem(context_, memory), RKNN_SUCC);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, memory, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+}
+
 TEST_F(ApiTest, BoundInputAndFetchedOutputMayBeMixed) {
   rknn_tensor_attr attr = Query(RKNN_QUERY_INPUT_ATTR);
   attr.type = RKNN_TENSOR_UINT8;

@@ -43,6 +43,10 @@ class Buffer {
   // From the start of the fd; empty when the program has the mapping.
   [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
   [[nodiscard]] const Target* target() const { return target_.get(); }
+  // Of all that the fd leads to, from its start.
+  [[nodiscard]] base::Expected<wire::BufferKey> Key() const {
+    return target_->GetBufferKey(number_);
+  }
 
   // Makes what the CPU is about to read, or has written, current in a dma-buf.
   // Other kinds of memory are coherent: nothing to do, and no error.

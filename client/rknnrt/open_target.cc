@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/posix/socket.h"
+#include "client/rknnrt/progress.h"
 #include "client/session/local_library.h"
+#include "client/session/remote_library.h"
 #include "client/session/session_target.h"
 
 namespace rknnd::client {
@@ -27,6 +29,11 @@ std::string FromEnv(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
+}
+
+void TellTransfer(void* /*user*/, const char* what, uint64_t done,
+                  uint64_t total) {
+  TellProgress(what, done, total);
 }
 
 Expected<base::UniqueFd> DialUnix(const std::string& path) {
@@ -84,10 +91,11 @@ Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
       break;
     }
     case TargetSpec::Kind::kTcp:
-      return Error{Code::kUnimplemented,
-                   "target tcp://" + spec->address +
-                       " is not supported in this version: use unix:PATH or "
-                       "local:"};
+      options.dial = [address = spec->address] {
+        return ConnectRemote(address, &TellTransfer);
+      };
+      options.name = "rknnd at " + spec->address;
+      break;
   }
   Expected<std::shared_ptr<SessionTarget>> session =
       SessionTarget::Open(std::move(options));

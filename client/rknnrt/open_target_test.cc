@@ -7,6 +7,7 @@ namespace rknnd::client {
 namespace {
 
 using base::Code;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 TEST(OpenTargetTest, NothingSetIsTheSystemsDaemon) {
@@ -39,10 +40,14 @@ TEST(OpenTargetTest, MissingDaemonIsSaidInTheUsersWords) {
             "status rknnd)");
 }
 
-TEST(OpenTargetTest, RemoteTargetIsNotSupportedYet) {
-  const auto target = OpenTarget("tcp://board:1234");
+TEST(OpenTargetTest, RemoteTargetWithoutItsLibraryOrADaemonSaysWhich) {
+  // A port below 1024 of this machine that nobody listens on.
+  const auto target = OpenTarget("tcp://127.0.0.1:1");
   ASSERT_FALSE(target.ok());
-  EXPECT_THAT(target.error().message, HasSubstr("not supported"));
+  EXPECT_EQ(target.error().code, Code::kUnavailable);
+  EXPECT_THAT(target.error().message,
+              AnyOf(HasSubstr("no rknnd at 127.0.0.1:1: refused"),
+                    HasSubstr("librknnd-remote.so")));
 }
 
 }  // namespace

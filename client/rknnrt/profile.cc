@@ -1,6 +1,7 @@
 #include "client/rknnrt/profile.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "client/image/npy.h"
 #include "client/rknnrt/log.h"
+#include "client/rknnrt/progress.h"
 #include "client/rknnrt/version.h"
 
 namespace rknnd::client {
@@ -109,6 +111,22 @@ Expected<void> MakeFolder(const std::string& path) {
   return base::ErrnoError(errno, "make folder '" + path + "'");
 }
 
+// Room for what the files will have, before the first is written.
+Expected<void> CheckSpace(const LayerDump& dump, const std::string& directory) {
+  // A file's header and the rest of its last block.
+  constexpr uint64_t kEach = 4096 + 128;
+  struct statvfs disk = {};
+  if (statvfs(directory.c_str(), &disk) != 0) return {};  // writing will tell
+  const uint64_t needed =
+      dump.bytes.bytes().size() + dump.tensors.size() * kEach;
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (needed <= free) return {};
+  return Error{Code::kResourceExhausted,
+               "the layers' outputs need " + std::to_string(needed) +
+                   " bytes, '" + directory + "' has " + std::to_string(free) +
+                   " left: make room, or name another folder"};
+}
+
 // RunDumped; `has_run` says whether the run was a success, whatever became of
 // its dump.
 Outcome TryDumped(Context& context, rknn_run_extend* extend,
@@ -184,7 +202,11 @@ std::string DumpDirectory() {
 }
 
 Expected<void> WriteDump(const LayerDump& dump, const std::string& directory) {
+  if (Expected<void> room = CheckSpace(dump, directory); !room.ok()) {
+    return room;
+  }
   const std::span<const std::byte> bytes = dump.bytes.bytes();
+  uint64_t done = 0;
   std::map<std::string, int> made;  // names, and how often each was wanted
   for (size_t i = 0; i < dump.tensors.size(); ++i) {
     const wire::DumpedTensor& tensor = dump.tensors[i];
@@ -216,6 +238,8 @@ Expected<void> WriteDump(const LayerDump& dump, const std::string& directory) {
         !written.ok()) {
       return written;
     }
+    done += tensor.size;
+    TellProgress("dump", done, bytes.size());
   }
   return {};
 }

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include "base/posix/memfd.h"
 #include "client/image/npy.h"
 #include "client/image/temporary_folder.h"
+#include "client/rknnrt/progress.h"
 
 namespace rknnd::client {
 namespace {
@@ -54,6 +57,38 @@ TEST_F(WriteDumpTest, NameHasTheLayersIdAndTypeAndNoFolders) {
   ASSERT_TRUE(array.ok()) << array.error().message;
   EXPECT_EQ(array->type, ElementType::kFloat32);
   EXPECT_THAT(array->shape, ElementsAre(2, 2));
+}
+
+TEST_F(WriteDumpTest, WithoutRoomForAllNoneIsWritten) {
+  // Takes address space alone.
+  constexpr size_t kHuge = size_t{8} << 40;
+  const base::UniqueFd sparse(memfd_create("sparse", MFD_CLOEXEC));
+  if (ftruncate(sparse.get(), kHuge) != 0) GTEST_SKIP() << "no sparse memfd";
+  auto mapping =
+      base::Mapping::OfFd(sparse.get(), 0, kHuge, base::Mapping::Access::kRead);
+  if (!mapping.ok()) GTEST_SKIP() << mapping.error().message;
+  dump_.bytes = *std::move(mapping);
+  EXPECT_THAT(WhyNot(), HasSubstr("make room"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(WriteDumpTest, ProgressIsToldToItsEnd) {
+  struct Told {
+    std::string what;
+    uint64_t done = 0, total = 0;
+  } told;
+  SetProgress(
+      [](void* user, const char* what, uint64_t done, uint64_t total) {
+        *static_cast<Told*>(user) = {what, done, total};
+      },
+      &told);
+  ASSERT_TRUE(WriteDump(dump_, File("")).ok());
+  SetProgress(nullptr, nullptr);
+  EXPECT_EQ(told.what, "dump");
+  EXPECT_EQ(told.done, 16U);
+  EXPECT_EQ(told.total, 16U);
+  dump_.tensors.clear();
+  ASSERT_TRUE(WriteDump(dump_, File("")).ok());  // nobody is told
 }
 
 TEST_F(WriteDumpTest, NameThatClimbsStaysInTheFolder) {

@@ -5,12 +5,15 @@
 #include <cstring>
 
 #include "client/include/rknnd.h"
+#include "client/rknnrt/buffer.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/copy_fitting.h"
 #include "client/rknnrt/log.h"
 #include "client/rknnrt/make_context.h"
 #include "client/rknnrt/model_token.h"
 #include "client/rknnrt/profile.h"
+#include "client/rknnrt/progress.h"
+#include "client/rknnrt/runtime.h"
 #include "client/rknnrt/version.h"
 
 namespace {
@@ -24,7 +27,10 @@ namespace {
 using rknnd::client::CallOn;
 using rknnd::client::Context;
 using rknnd::client::CopyFitting;
+using rknnd::client::Failure;
 using rknnd::client::Outcome;
+using rknnd::client::Runtime;
+using rknnd::client::Subject;
 using rknnd::client::WrongParameter;
 
 extern "C" {
@@ -53,6 +59,35 @@ RKNND_API int rknnd_query_copies(rknn_context context,
     CopyFitting(known, counters, size);
     return {};
   });
+}
+
+RKNND_API int rknnd_query_buffer_key(rknn_context context,
+                                     rknn_tensor_mem* memory,
+                                     rknnd_buffer_key* key, uint32_t size) {
+  return CallOn(
+      "rknnd_query_buffer_key", context, [&](Context& found) -> Outcome {
+        if (key == nullptr) return WrongParameter("key is NULL");
+        const auto known = Runtime::Get().FindMemory(memory);
+        if (!known.ok()) return Failure{known.error(), Subject::kNone};
+        const rknnd::client::Buffer& buffer = *(*known)->buffer;
+        if (buffer.target() != &found.target()) {
+          return WrongParameter("memory is not of this context's daemon");
+        }
+        const auto named = buffer.Key();
+        if (!named.ok()) return Failure{named.error(), Subject::kNone};
+        rknnd_buffer_key answer = {};
+        static_assert(sizeof answer.text > 2 * sizeof named->key);
+        char* digit = answer.text;
+        for (const uint8_t byte : named->key) {
+          constexpr char kDigits[] = "0123456789abcdef";
+          *digit++ = kDigits[byte >> 4];
+          *digit++ = kDigits[byte & 15];
+        }
+        answer.offset = buffer.offset();
+        answer.size = buffer.size();
+        CopyFitting(answer, key, size);
+        return {};
+      });
 }
 
 RKNND_API int rknnd_query_memory(rknn_context context, rknnd_memory* memory,
@@ -89,6 +124,11 @@ RKNND_API int rknnd_query_layers(rknn_context context,
     *count = static_cast<uint32_t>(rows->size());
     return {};
   });
+}
+
+RKNND_API int rknnd_set_progress(rknnd_progress callback, void* user) {
+  rknnd::client::SetProgress(callback, user);
+  return RKNN_SUCC;
 }
 
 RKNND_API int rknnd_dump(rknn_context context, const char* directory) {

@@ -234,6 +234,13 @@ class Target {
     return {};
   }
 
+  // The name by which others of the same board may use the buffer's memory;
+  // another one when the target has rebuilt itself.
+  virtual base::Expected<wire::BufferKey> GetBufferKey(uint32_t /*buffer*/) {
+    return base::Error{base::Code::kUnimplemented,
+                       "this target's memory has no keys"};
+  }
+
   virtual base::Expected<MemorySize> GetMemorySize(uint32_t context) = 0;
   // What the NPU holds for all its users.
   virtual base::Expected<MemoryKinds> GetMemory() = 0;

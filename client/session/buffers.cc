@@ -181,6 +181,17 @@ void SessionTarget::ReleaseBuffer(uint32_t buffer) {
   }
 }
 
+Expected<wire::BufferKey> SessionTarget::GetBufferKey(uint32_t buffer) {
+  return Ask([&](Connection& connection) -> Expected<wire::BufferKey> {
+    wire::BufferKeyRequest request{};
+    request.buffer = buffer;
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kBufferKey, request);
+    if (!reply.ok()) return std::move(reply).error();
+    return wire::Decode<wire::BufferKey>(reply->body);
+  });
+}
+
 Expected<void> SessionTarget::SyncBuffer(uint32_t buffer, bool to_device,
                                          bool from_device) {
   const std::shared_ptr<Connection> current = Current();

@@ -231,6 +231,7 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
     case wire::Verb::kAllocateBuffer:
     case wire::Verb::kImportBuffer:
     case wire::Verb::kReleaseBuffer:
+    case wire::Verb::kBufferKey:
       return Buffers(session, request);
     case wire::Verb::kRegisterFence:
     case wire::Verb::kReleaseFence:
@@ -411,6 +412,17 @@ wire::Frame FakeDaemon::Buffers(Session& session, const wire::Frame& request) {
     seen_.buffers.erase(release.buffer);
     return Reply(wire::Empty{});
   }
+  if (request.verb == wire::Verb::kBufferKey) {
+    const auto asked = Must(wire::Decode<wire::BufferKeyRequest>(request.body));
+    if (!session.buffers.contains(asked.buffer)) {
+      return Refuse(Code::kNotFound, "no such buffer here");
+    }
+    wire::BufferKey answer{};
+    answer.key[0] = 0xa5;
+    answer.key[1] = static_cast<uint8_t>(asked.buffer);
+    answer.key[15] = 0x0f;
+    return Reply(answer);
+  }
   const bool import = request.verb == wire::Verb::kImportBuffer;
   uint32_t number = 0;
   uint64_t size = 0;
@@ -443,5 +455,4 @@ wire::Frame FakeDaemon::Buffers(Session& session, const wire::Frame& request) {
   return reply;
 }
 
-// What a set does not bind is as in set 0.
 }  // namespace rknnd::client

@@ -4,14 +4,32 @@
 
 #include "client/session/session_target.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
 #include "client/session/requests.h"
 
 namespace rknnd::client {
+namespace {
+
+// Also over a network that carries a megabyte in a second.
+base::Nanoseconds UploadTimeout(std::initializer_list<int> files) {
+  base::Nanoseconds timeout = kLoadTimeout;
+  for (const int file : files) {
+    struct stat status {};
+    if (fstat(file, &status) == 0) {
+      timeout += status.st_size / 1'000'000 * base::kSecond;
+    }
+  }
+  return timeout;
+}
+
+}  // namespace
 
 using base::Code;
 using base::Error;
@@ -92,8 +110,9 @@ Expected<void> SessionTarget::UploadOn(Connection& connection,
   upload.model = source.id();
   upload.name = source.name();
   upload.options = source.options();
-  Expected<void> done = Done(Send(connection, wire::Verb::kUploadModel, upload,
-                                  {memfd->get()}, kLoadTimeout));
+  Expected<void> done =
+      Done(Send(connection, wire::Verb::kUploadModel, upload, {memfd->get()},
+                UploadTimeout({memfd->get()})));
   if (done.ok() || done.error().code != Code::kNotFound ||
       source.owner() == nullptr) {
     return done;
@@ -104,7 +123,8 @@ Expected<void> SessionTarget::UploadOn(Connection& connection,
   upload.has_weights_of = true;
   upload.weights_of_options = source.owner()->options();
   return Done(Send(connection, wire::Verb::kUploadModel, upload,
-                   {memfd->get(), owner->get()}, kLoadTimeout));
+                   {memfd->get(), owner->get()},
+                   UploadTimeout({memfd->get(), owner->get()})));
 }
 
 Expected<ModelDescription> SessionTarget::CreateOn(Connection& connection,

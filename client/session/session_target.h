@@ -86,6 +86,7 @@ class SessionTarget final : public Target {
   void ReleaseBuffer(uint32_t buffer) override;
   base::Expected<void> SyncBuffer(uint32_t buffer, bool to_device,
                                   bool from_device) override;
+  base::Expected<wire::BufferKey> GetBufferKey(uint32_t buffer) override;
   base::Expected<MemorySize> GetMemorySize(uint32_t context) override;
   base::Expected<MemoryKinds> GetMemory() override;
   base::Expected<std::string> PerfDetail(uint32_t context) override;

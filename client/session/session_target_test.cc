@@ -315,6 +315,20 @@ TEST_F(SessionTargetTest, AllThreadsWaitForOneRebuild) {
   EXPECT_EQ(daemon_.seen().hellos, 2U);
 }
 
+TEST_F(SessionTargetTest, KeyOfABufferIsToBeHadAfterARestart) {
+  Open();
+  const auto buffer = target_->AllocateBuffer(64, 0);
+  ASSERT_TRUE(buffer.ok());
+  ASSERT_TRUE(target_->GetBufferKey(buffer->number).ok());
+  daemon_.Stop();
+  daemon_.Start();
+  const auto key = target_->GetBufferKey(buffer->number);
+  ASSERT_TRUE(key.ok()) << key.error().message;
+  EXPECT_EQ(key->key[1], buffer->number);
+  target_->ReleaseBuffer(buffer->number);
+  EXPECT_FALSE(target_->GetBufferKey(buffer->number).ok());
+}
+
 TEST_F(SessionTargetTest, ContentsOfBuffersSurviveARestart) {
   Open();
   ASSERT_TRUE(Create(kContext).ok());
