@@ -67,7 +67,8 @@ void DeclareRuns(CLI::App& app, Options& options) {
       ->capture_default_str();
   infer->footer(
       "Inputs, told by their names:\n"
-      "  .jpg .png  stretched to the input's size; the model gets pixel "
+      "  .jpg .png\n"
+      "  .bmp       stretched to the input's size; the model gets pixel "
       "values\n"
       "             0..255 (RGB, or grey for one channel), nothing is "
       "normalised\n"
@@ -201,8 +202,8 @@ void Declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version",
                        std::string("rknnctl ") + rknnd_version_string());
   app.add_option("--target", options.target,
-                 "where the daemon is: unix:PATH, or local: (infer, bench) for "
-                 "none at all")
+                 "where the daemon is: unix:PATH or tcp://HOST:PORT, or local: "
+                 "(infer, bench) for none at all")
       ->envname("RKNND_TARGET")
       ->default_str("unix:/run/rknnd/session.sock");
   app.add_flag("--json", options.json,
@@ -213,10 +214,15 @@ void Declare(CLI::App& app, Options& options) {
   DeclareFault(app, options.fault);
   DeclarePlanning(app, options);
   DeclareModelVerbs(app, options.models, options.core_mask);
+  DeclareBoardVerbs(app, options.board);
 }
 
 std::string UsageFault(Options& options, std::string_view verb) {
   if (verb == "lease") return LeaseFault(options.lease);
+  if (std::string fault = BoardVerbsFault(options.board, verb);
+      !fault.empty()) {
+    return fault;
+  }
   if (!ParseFaultId(options.fault.id)) {
     return "fault clear: '" + options.fault.id +
            "' is no fault's number, and not 'all'";

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "client/ctl/admit.h"
 #include "client/ctl/bench.h"
+#include "client/ctl/board_verbs.h"
 #include "client/ctl/fault.h"
 #include "client/ctl/infer.h"
 #include "client/ctl/lease.h"
@@ -32,6 +33,7 @@ struct Options {
   AdmitOptions admit;
   LeaseOptions lease;
   ModelVerbs models;
+  BoardVerbs board;
   bool once = false;
   std::string core_mask = "auto";
 };

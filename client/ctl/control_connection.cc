@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <memory>
+#include <string_view>
 
+#include "base/posix/mutex.h"
 #include "base/posix/socket.h"
+#include "client/session/remote_library.h"
 #include "proto/wire/features.h"
 #include "rknnd.h"
 
@@ -29,6 +33,32 @@ int64_t NowMs() {
       .count();
 }
 
+constexpr std::string_view kTcp = "tcp://";
+
+// Whom a connection's transfers are told to; nobody once that has gone.
+struct Listener {
+  base::Mutex mutex;
+  ControlConnection::OnProgress tell RKNND_GUARDED_BY(mutex);
+
+  static void Tell(void* user, const char* what, uint64_t done,
+                   uint64_t total) {
+    auto& self = *static_cast<Listener*>(user);
+    const base::MutexLock lock(self.mutex);
+    if (self.tell) self.tell(what, done, total);
+  }
+};
+
+// Listeners stay until the process ends: rknnctl makes a few connections, and
+// a thread that it does not see the end of may have one still.
+Listener& NewListener(ControlConnection::OnProgress tell) {
+  static auto* const kListeners = new std::vector<std::unique_ptr<Listener>>();
+  kListeners->push_back(std::make_unique<Listener>());
+  Listener& listener = *kListeners->back();
+  const base::MutexLock lock(listener.mutex);
+  listener.tell = std::move(tell);
+  return listener;
+}
+
 Expected<std::string> SocketPath(const std::string& target) {
   if (target.starts_with("unix:") && target.size() > 5) return target.substr(5);
   if (target.starts_with("local:")) {
@@ -36,11 +66,6 @@ Expected<std::string> SocketPath(const std::string& target) {
                  "target 'local:' has no daemon to ask: each process that uses "
                  "it has a stack of its own; name a daemon with --target "
                  "unix:PATH"};
-  }
-  if (target.starts_with("tcp:")) {
-    return Error{Code::kUnimplemented, "target '" + target +
-                                           "': tcp is not supported in this "
-                                           "version"};
   }
   return Error{Code::kInvalidArgument,
                "target '" + target +
@@ -59,7 +84,12 @@ ControlConnection::Waited ControlConnection::Poll(int fd, int milliseconds) {
 }
 
 Expected<ControlConnection> ControlConnection::Open(const std::string& target,
-                                                    Wait wait) {
+                                                    Wait wait,
+                                                    OnProgress on_progress) {
+  if (target.starts_with(kTcp)) {
+    return OpenRemote(target.substr(kTcp.size()), std::move(wait),
+                      std::move(on_progress));
+  }
   const Expected<std::string> path =
       SocketPath(target.empty() ? kDefaultTarget : target);
   if (!path) return path.error();
@@ -68,6 +98,10 @@ Expected<ControlConnection> ControlConnection::Open(const std::string& target,
 
 Expected<ControlConnection> ControlConnection::OpenAdmin(
     const std::string& target) {
+  // The daemon knows what its peer may do.
+  if (target.starts_with(kTcp)) {
+    return OpenRemote(target.substr(kTcp.size()), Poll, {});
+  }
   const Expected<std::string> path =
       SocketPath(target.empty() ? kDefaultTarget : target);
   if (!path) return path.error();
@@ -75,6 +109,27 @@ Expected<ControlConnection> ControlConnection::OpenAdmin(
   const std::string folder =
       slash == std::string::npos ? "" : path->substr(0, slash + 1);
   return OpenAt(folder + "admin.sock", Poll);
+}
+
+Expected<ControlConnection> ControlConnection::OpenRemote(
+    const std::string& address, Wait wait, OnProgress on_progress) {
+  Listener* const listener =
+      on_progress ? &NewListener(std::move(on_progress)) : nullptr;
+  Expected<base::UniqueFd> socket = ConnectRemote(
+      address, listener == nullptr ? nullptr : &Listener::Tell, listener);
+  if (!socket) return std::move(socket).error();
+  ControlConnection connection(*std::move(socket), std::move(wait));
+  if (listener != nullptr) {
+    connection.silencer_ = std::shared_ptr<void>(listener, [](void* silenced) {
+      auto& told = *static_cast<Listener*>(silenced);
+      const base::MutexLock lock(told.mutex);
+      told.tell = nullptr;
+    });
+  }
+  if (Expected<void> greeted = connection.Greet(); !greeted) {
+    return std::move(greeted).error();
+  }
+  return connection;
 }
 
 Expected<ControlConnection> ControlConnection::OpenAt(const std::string& path,
@@ -107,7 +162,7 @@ Expected<void> ControlConnection::Greet() {
   if (!reply) return std::move(reply).error();
   const Expected<wire::Welcome> welcome = wire::Decode<wire::Welcome>(*reply);
   if (!welcome) return welcome.error();
-  session_ = welcome->session;
+  welcome_ = *welcome;
   return {};
 }
 
@@ -121,28 +176,18 @@ Expected<wire::Report> ControlConnection::Ask(rknnd_v1_ReportKind kind) {
   return wire::Decode<wire::Report>(*reply);
 }
 
-template <class Answer, class Message>
-Expected<Answer> ControlConnection::CallWith(wire::Verb verb,
-                                             const Message& message) {
-  Expected<std::vector<std::byte>> body = wire::Encode(message);
-  if (!body) return std::move(body).error();
-  Expected<std::vector<std::byte>> reply = Call(verb, *std::move(body));
-  if (!reply) return std::move(reply).error();
-  return wire::Decode<Answer>(*reply);
-}
-
 Expected<wire::FaultReport> ControlConnection::SetFault(
     const wire::Fault& fault) {
-  return CallWith<wire::FaultReport>(wire::Verb::kSetFault, fault);
+  return Request<wire::FaultReport>(wire::Verb::kSetFault, fault);
 }
 
 Expected<wire::FaultList> ControlConnection::ListFaults() {
-  return CallWith<wire::FaultList>(wire::Verb::kListFaults, wire::Empty{});
+  return Request<wire::FaultList>(wire::Verb::kListFaults, wire::Empty{});
 }
 
 Expected<void> ControlConnection::ClearFault(uint64_t id) {
-  Expected<wire::Empty> done = CallWith<wire::Empty>(
-      wire::Verb::kClearFault, wire::ClearFault{.id = id});
+  Expected<wire::Empty> done =
+      Request<wire::Empty>(wire::Verb::kClearFault, wire::ClearFault{.id = id});
   if (!done) return std::move(done).error();
   return {};
 }
@@ -176,6 +221,45 @@ Expected<void> ControlConnection::Lease(uint32_t cores,
   return {};
 }
 
+Expected<void> ControlConnection::FollowLogs(uint32_t level, uint32_t recent) {
+  const Expected<wire::Empty> begun =
+      Request<wire::Empty>(wire::Verb::kFollowLogs,
+                           wire::FollowLogs{.level = level, .recent = recent});
+  if (!begun) return begun.error();
+  // What was sent before its answer is here, too.
+  const Expected<wire::Report> flushed = Ask(rknnd_v1_ReportKind_REPORT_STATUS);
+  if (!flushed) return flushed.error();
+  return {};
+}
+
+Expected<std::optional<wire::LogLine>> ControlConnection::NextLogLine(
+    int64_t timeout_ms) {
+  const int64_t deadline = NowMs() + timeout_ms;
+  while (lines_.empty()) {
+    const Expected<wire::Frame> frame = NextFrame(deadline);
+    if (!frame && frame.error().code == Code::kDeadlineExceeded) {
+      return std::optional<wire::LogLine>();
+    }
+    if (!frame) return frame.error();
+    TakeEvent(*frame);
+  }
+  const wire::LogLine line = lines_.front();
+  lines_.pop_front();
+  return std::optional(line);
+}
+
+void ControlConnection::TakeEvent(const wire::Frame& frame) {
+  // Nobody asked for more than the daemon remembers; one that sends without
+  // end is not to fill our memory.
+  constexpr size_t kMostLines = size_t{1} << 14;
+  if (frame.kind != wire::FrameKind::kEvent ||
+      frame.verb != wire::Verb::kLogLine || lines_.size() == kMostLines) {
+    return;
+  }
+  const Expected<wire::LogLine> line = wire::Decode<wire::LogLine>(frame.body);
+  if (line) lines_.push_back(*line);
+}
+
 bool ControlConnection::DropEvents() {
   for (;;) {
     const Expected<wire::FrameResult> received =
@@ -200,11 +284,13 @@ Expected<std::vector<std::byte>> ControlConnection::Call(
 }
 
 Expected<wire::Frame> ControlConnection::CallForFrame(
-    wire::Verb verb, std::vector<std::byte> body, int64_t timeout_ms) {
+    wire::Verb verb, std::vector<std::byte> body, int64_t timeout_ms,
+    std::vector<base::UniqueFd> fds) {
   wire::Frame request;
   request.verb = verb;
   request.request = ++last_request_;
   request.body = std::move(body);
+  request.fds = std::move(fds);
   if (Expected<void> sent =
           wire::SendFrame(socket_.get(), request, base::Block::kYes);
       !sent) {
@@ -213,10 +299,18 @@ Expected<wire::Frame> ControlConnection::CallForFrame(
   const int64_t deadline = NowMs() + timeout_ms;
   for (;;) {
     Expected<wire::Frame> reply = NextFrame(deadline);
-    if (!reply) return std::move(reply).error();
-    // Events come unasked; what is not the answer is of no interest here.
+    if (!reply) {
+      if (reply.error().code != Code::kDeadlineExceeded) {
+        return std::move(reply).error();
+      }
+      return Error{Code::kDeadlineExceeded,
+                   "the daemon has not answered for " +
+                       std::to_string(timeout_ms / 1000) + " s"};
+    }
+    // Events come unasked, and late answers to what nobody waits for.
     if (reply->kind != wire::FrameKind::kReply ||
         reply->request != request.request) {
+      TakeEvent(*reply);
       continue;
     }
     if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
@@ -231,8 +325,7 @@ Expected<wire::Frame> ControlConnection::NextFrame(int64_t deadline_ms) {
       case Waited::kReadable:
         break;
       case Waited::kTimedOut:
-        return Error{Code::kDeadlineExceeded,
-                     "the daemon has not answered for 10 s"};
+        return Error{Code::kDeadlineExceeded, "nothing has come"};
       case Waited::kCancelled:
         return Error{Code::kCancelled, "given up before the daemon answered"};
     }

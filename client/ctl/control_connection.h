@@ -6,10 +6,15 @@
 #ifndef CLIENT_CTL_CONTROL_CONNECTION_H_
 #define CLIENT_CTL_CONTROL_CONNECTION_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/posix/expected.h"
@@ -28,16 +33,49 @@ class ControlConnection {
   using Wait = std::function<Waited(int fd, int milliseconds)>;
   static Waited Poll(int fd, int milliseconds);
 
-  // `target` as in RKNND_TARGET; "" is the default. Only unix: has a daemon
-  // that answers here.
-  static base::Expected<ControlConnection> Open(const std::string& target,
-                                                Wait wait = Poll);
+  // How far a transfer to another machine is; on a thread of its own, until the
+  // connection ends.
+  using OnProgress =
+      std::function<void(const char* what, uint64_t done, uint64_t total)>;
 
-  // The same over admin.sock, which lies beside the session socket: for verbs
-  // that change things.
+  // `target` as in RKNND_TARGET; "" is the default. local: has no daemon that
+  // answers here.
+  static base::Expected<ControlConnection> Open(const std::string& target,
+                                                Wait wait = Poll,
+                                                OnProgress on_progress = {});
+
+  // The same over admin.sock, which lies beside the session socket, or as
+  // whoever one is at a remote daemon: for verbs that change things.
   static base::Expected<ControlConnection> OpenAdmin(const std::string& target);
 
+  // What the daemon said about itself.
+  [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
+
   base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
+
+  // A report of a full board takes milliseconds; a daemon that is silent for
+  // so long is not going to answer.
+  static constexpr int64_t kReplyTimeoutMs = 10'000;
+
+  // Encodes `message`, sends it with the borrowed `fds`, decodes the reply.
+  template <class Answer, class Message>
+  base::Expected<Answer> Request(wire::Verb verb, const Message& message,
+                                 int64_t timeout_ms = kReplyTimeoutMs,
+                                 std::vector<base::UniqueFd> fds = {}) {
+    base::Expected<std::vector<std::byte>> body = wire::Encode(message);
+    if (!body) return std::move(body).error();
+    base::Expected<wire::Frame> reply =
+        CallForFrame(verb, *std::move(body), timeout_ms, std::move(fds));
+    if (!reply) return std::move(reply).error();
+    return wire::Decode<Answer>(reply->body);
+  }
+
+  // Lines of the daemon's log come from here on as it writes them, to
+  // NextLogLine; those that it remembers (`recent`) have come when this
+  // returns.
+  base::Expected<void> FollowLogs(uint32_t level, uint32_t recent);
+  // The next line, for which it waits so long; nothing when none has come.
+  base::Expected<std::optional<wire::LogLine>> NextLogLine(int64_t timeout_ms);
 
   // The jobs of late as a trace, in a memfd; without those that ended before
   // `since_ns` (CLOCK_MONOTONIC).
@@ -63,7 +101,7 @@ class ControlConnection {
   void set_wait(Wait wait) { wait_ = std::move(wait); }
 
   // The daemon's number of this very connection, which its reports count too.
-  [[nodiscard]] uint64_t session() const { return session_; }
+  [[nodiscard]] uint64_t session() const { return welcome_.session; }
 
  private:
   ControlConnection(base::UniqueFd socket, Wait wait)
@@ -71,26 +109,26 @@ class ControlConnection {
 
   static base::Expected<ControlConnection> OpenAt(const std::string& path,
                                                   Wait wait);
+  static base::Expected<ControlConnection> OpenRemote(
+      const std::string& address, Wait wait, OnProgress on_progress);
   base::Expected<void> Greet();
-  // Encodes, asks and decodes.
-  template <class Answer, class Message>
-  base::Expected<Answer> CallWith(wire::Verb verb, const Message& message);
   // Sends a request and waits for its reply; the whole of it, or its body.
   base::Expected<wire::Frame> CallForFrame(
       wire::Verb verb, std::vector<std::byte> body,
-      int64_t timeout_ms = kReplyTimeoutMs);
+      int64_t timeout_ms = kReplyTimeoutMs,
+      std::vector<base::UniqueFd> fds = {});
   base::Expected<std::vector<std::byte>> Call(wire::Verb verb,
                                               std::vector<std::byte> body);
   base::Expected<wire::Frame> NextFrame(int64_t deadline_ms);
-
-  // A report of a full board takes milliseconds; a daemon that is silent for
-  // so long is not going to answer.
-  static constexpr int64_t kReplyTimeoutMs = 10'000;
+  // Keeps a line of the daemon's log; other events are of no interest here.
+  void TakeEvent(const wire::Frame& frame);
 
   Wait wait_;
   base::UniqueFd socket_;
+  std::shared_ptr<void> silencer_;  // of on_progress, when this goes
   uint32_t last_request_ = 0;
-  uint64_t session_ = 0;
+  wire::Welcome welcome_{};
+  std::deque<wire::LogLine> lines_;  // that NextLogLine has not told yet
 };
 
 }  // namespace rknnd::client

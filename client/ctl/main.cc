@@ -22,11 +22,13 @@
 #include "client/ctl/infer.h"
 #include "client/ctl/lease.h"
 #include "client/ctl/model_memory.h"
+#include "client/ctl/progress.h"
 #include "client/ctl/report.h"
 #include "client/ctl/sram.h"
 #include "client/ctl/terminal.h"
 #include "client/ctl/trace.h"
 #include "client/ctl/watch.h"
+#include "rknnd.h"
 
 namespace rknnd::client {
 namespace {
@@ -42,15 +44,12 @@ constexpr int kBadUsage = 2;
 constexpr std::string_view kVerbs[] = {
     "status", "sessions", "models", "contexts", "buffers", "mem",
     "top",    "trace",    "admit",  "lease",    "infer",   "bench",
-    "fault",  "perf",     "dump",   "info"};
+    "fault",  "perf",     "dump",   "info",     "doctor",  "devices",
+    "logs",   "reset",    "drain",  "push",     "accuracy"};
 // Verbs that rknnctl is going to have; asking for one is no misspelling.
-constexpr std::string_view kLaterVerbs[] = {
-    "accuracy", "convert", "devices", "doctor", "reset", "drain", "logs"};
+constexpr std::string_view kLaterVerbs[] = {"convert"};
 
-// Text that came from elsewhere may be no UTF-8; JSON has to be.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string Dump(const Json& json) { return DumpJson(json) + "\n"; }
 
 int Fail(bool json, int exit_code, const std::string& message) {
   std::fprintf(stderr, "rknnctl: %s\n", message.c_str());
@@ -133,11 +132,36 @@ Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "fault") return Faults(options.target, options.fault);
   if (verb == "perf") return Perf(options.models.perf);
   if (verb == "dump") return DumpLayers(options.models.dump);
+  if (verb == "accuracy") return Accuracy(options.models.accuracy);
   if (verb == "info") return Info(options.models.info_file);
   if (options.memory_sram) return Sram(options.target);
   if (!options.memory_model.empty()) return MemoryOfModel(options.memory_model);
   return Report(options, verb);
 }
+
+// What the library does that takes long: another machine's model on its way,
+// layers on their way into files.
+class Transfers {
+ public:
+  explicit Transfers(bool quiet) : bar_(quiet, Progress::Unit::kBytes) {
+    rknnd_set_progress(
+        [](void* self, const char* what, uint64_t done, uint64_t total) {
+          static_cast<Transfers*>(self)->Show(what, done, total);
+        },
+        this);
+  }
+  ~Transfers() { rknnd_set_progress(nullptr, nullptr); }
+  Transfers(const Transfers&) = delete;
+  Transfers& operator=(const Transfers&) = delete;
+
+ private:
+  void Show(const char* what, uint64_t done, uint64_t total) {
+    bar_.Update(what, done, total);
+    if (done >= total) bar_.Clear();
+  }
+
+  Progress bar_;
+};
 
 // The verbs whose exit code is an answer, too.
 std::optional<int> DoWithExitCode(const Options& options, std::string_view verb,
@@ -220,14 +244,25 @@ int Main(int argc, char** argv) {
   }
 
   options.watch.target = options.trace.target = options.lease.target =
-      options.target;
+      options.models.perf.target = options.target;
+  options.models.perf.json = options.models.accuracy.json = json;
+  options.models.accuracy.target = options.target;
   if (verb == "top" && !json && !options.once && Terminal::IsOne()) {
     const Expected<void> watched = Watch(options.watch);
     return watched ? kOk : Fail(json, kFailed, watched.error().message);
   }
   Expected<Output> output = Output{};
-  const std::optional<int> exit_code = DoWithExitCode(options, verb, &output);
-  if (!exit_code) output = Do(options, verb);
+  std::optional<Transfers> transfers(std::in_place, json);
+  std::optional<int> exit_code = DoWithExitCode(options, verb, &output);
+  if (std::optional<VerbEnd> end =
+          DoBoardVerb(verb, options.target, json, options.board)) {
+    if (end->printed) return end->exit_code;
+    output = std::move(end->output);
+    exit_code = end->exit_code;
+  } else if (!exit_code) {
+    output = Do(options, verb);
+  }
+  transfers.reset();  // its line is not to stand before what follows
   if (!output) return Fail(json, kFailed, output.error().message);
   const std::string text = json ? Dump(output->json) : output->text;
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "client/ctl/accuracy.h"
 #include "client/ctl/dump.h"
 #include "client/ctl/info.h"
 #include "client/ctl/perf.h"
@@ -15,10 +16,11 @@ namespace rknnd::client {
 struct ModelVerbs {
   PerfOptions perf;
   DumpOptions dump;
+  AccuracyOptions accuracy;
   std::string info_file;
 };
 
-// perf, dump, info. Both outlive `app`.
+// perf, dump, accuracy, info. Both outlive `app`.
 void DeclareModelVerbs(CLI::App& app, ModelVerbs& verbs,
                        std::string& core_mask);
 

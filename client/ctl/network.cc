@@ -1,5 +1,6 @@
 #include "client/ctl/network.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "base/posix/half.h"
@@ -220,6 +221,28 @@ Expected<void> Network::Run() {
   return {};
 }
 
+Expected<uint64_t> Network::TimeOutputs() {
+  std::vector<rknn_output> list = WantedOutputs();
+  const auto count = static_cast<uint32_t>(list.size());
+  const auto begun = std::chrono::steady_clock::now();
+  if (const int code = rknn_outputs_get(context_, count, list.data(), nullptr);
+      code != RKNN_SUCC) {
+    return Failure("cannot get the outputs", code);
+  }
+  const auto taken = std::chrono::steady_clock::now() - begun;
+  rknn_outputs_release(context_, count, list.data());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+}
+
+Expected<rknnd_run_report> Network::LastRun() {
+  rknnd_run_report report{};
+  if (const int code = rknnd_last_run(context_, &report); code != RKNN_SUCC) {
+    return Failure("cannot read the times of the run", code);
+  }
+  return report;
+}
+
 Expected<int64_t> Network::RunMicroseconds() {
   rknn_perf_run perf{};
   if (const int code =
@@ -230,12 +253,17 @@ Expected<int64_t> Network::RunMicroseconds() {
   return perf.run_duration;
 }
 
-Expected<std::vector<TensorOutput>> Network::GetOutputs() {
+std::vector<rknn_output> Network::WantedOutputs() const {
   std::vector<rknn_output> list(outputs_.size());
   for (size_t i = 0; i < list.size(); ++i) {
     list[i].index = static_cast<uint32_t>(i);
     list[i].want_float = IsReal(outputs_[i]) ? 1 : 0;
   }
+  return list;
+}
+
+Expected<std::vector<TensorOutput>> Network::GetOutputs() {
+  std::vector<rknn_output> list = WantedOutputs();
   const auto count = static_cast<uint32_t>(list.size());
   if (const int code = rknn_outputs_get(context_, count, list.data(), nullptr);
       code != RKNN_SUCC) {

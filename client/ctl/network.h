@@ -53,6 +53,10 @@ class Network {
   // One for each input, in order; stays set.
   base::Expected<void> SetInputs(std::span<const TensorInput> inputs);
   base::Expected<void> Run();
+  // Gets the outputs and gives them back: how long the first took.
+  base::Expected<uint64_t> TimeOutputs();
+  // The last run as the daemon saw it.
+  base::Expected<rknnd_run_report> LastRun();
   // Of the last run, on the NPU's core.
   base::Expected<int64_t> RunMicroseconds();
   base::Expected<std::vector<TensorOutput>> GetOutputs();
@@ -71,6 +75,7 @@ class Network {
  private:
   explicit Network(rknn_context context) : context_(context) {}
   base::Expected<void> Describe();
+  [[nodiscard]] std::vector<rknn_output> WantedOutputs() const;
   // The shape of INPUT_ATTR, of a model that lists several: the API's number.
   int ChooseLargest();
 

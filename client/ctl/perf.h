@@ -15,9 +15,13 @@
 namespace rknnd::client {
 
 struct PerfOptions {
+  std::string target;  // as in RKNND_TARGET, which the library follows
+  bool json = false;
   std::string model;
   std::vector<std::string> inputs;  // one for each input; none: noise
   rknn_core_mask core_mask = RKNN_NPU_CORE_AUTO;
+  int runs = 10;          // of the whole model, without its layers' times
+  bool fix_freq = false;  // the board's clocks, meanwhile
 };
 
 base::Expected<Output> Perf(const PerfOptions& options);

@@ -89,20 +89,30 @@ std::string LatencyText(const wire::SessionReport& session, double share) {
              : FormatMicroseconds(LatencyOf(session, share));
 }
 
+// Where its process is: on which machine, else in what of this one.
+std::string OriginOf(const wire::SessionReport& session) {
+  for (const char* place : {session.address, session.container, session.unit}) {
+    if (*place != '\0') return Printable(place);
+  }
+  return "-";
+}
+
 Output SessionList(const wire::Report& report, uint64_t own_session) {
   Output output{Json::array(), ""};
-  Table table({{"SESSION", Align::kRight},
-               {"PID", Align::kRight},
-               {"UID", Align::kRight},
-               {"PROGRAM"},
-               {"CONTEXTS", Align::kRight},
-               {"BUFFERS", Align::kRight},
-               {"JOBS", Align::kRight},
-               {"NPU TIME", Align::kRight},
-               {"P50", Align::kRight},
-               {"P99", Align::kRight},
-               {"DROPS", Align::kRight},
-               {"MEMORY", Align::kRight}});
+  std::vector<Table::Column> columns = {
+      {"SESSION", Align::kRight},  {"PID", Align::kRight},
+      {"UID", Align::kRight},      {"PROGRAM"},
+      {"CONTEXTS", Align::kRight}, {"BUFFERS", Align::kRight},
+      {"JOBS", Align::kRight},     {"NPU TIME", Align::kRight},
+      {"P50", Align::kRight},      {"P99", Align::kRight},
+      {"DROPS", Align::kRight},    {"MEMORY", Align::kRight}};
+  const bool origins =
+      std::any_of(report.sessions.begin(), report.sessions.end(),
+                  [own_session](const wire::SessionReport& s) {
+                    return s.id != own_session && OriginOf(s) != "-";
+                  });
+  if (origins) columns.push_back({"FROM"});
+  Table table(std::move(columns));
   for (const wire::SessionReport& s : report.sessions) {
     if (s.id == own_session) continue;
     output.json.push_back({{"id", s.id},
@@ -120,15 +130,20 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
                            {"shared", s.shared},
                            {"priority", PriorityName(s.priority)},
                            {"weight", s.weight},
-                           {"latency_us", LatencyJson(s)}});
-    table.Add({std::to_string(s.id),
-               // 0: a process of another container
-               s.pid == 0 ? "-" : std::to_string(s.pid), std::to_string(s.uid),
-               Printable(s.comm), std::to_string(s.contexts),
-               std::to_string(s.buffers), std::to_string(s.jobs),
-               FormatMicroseconds(static_cast<double>(s.npu_us)),
-               LatencyText(s, 0.5), LatencyText(s, 0.99),
-               std::to_string(s.drops), FormatBytes(s.memory)});
+                           {"latency_us", LatencyJson(s)},
+                           {"address", s.address},
+                           {"unit", s.unit},
+                           {"container", s.container}});
+    std::vector<std::string> row = {
+        std::to_string(s.id),
+        // 0: a process of another container
+        s.pid == 0 ? "-" : std::to_string(s.pid), std::to_string(s.uid),
+        Printable(s.comm), std::to_string(s.contexts),
+        std::to_string(s.buffers), std::to_string(s.jobs),
+        FormatMicroseconds(static_cast<double>(s.npu_us)), LatencyText(s, 0.5),
+        LatencyText(s, 0.99), std::to_string(s.drops), FormatBytes(s.memory)};
+    if (origins) row.push_back(OriginOf(s));
+    table.Add(std::move(row));
   }
   output.text = OrNone(output.json, "sessions", table);
   return output;
@@ -221,6 +236,10 @@ Output UserList(const wire::Report& report, uint64_t own_session) {
 }
 
 }  // namespace
+
+std::string DumpJson(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string HexOf(const uint8_t (&digest)[32]) {
   std::string text;

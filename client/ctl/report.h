@@ -23,6 +23,9 @@ struct Output {
   std::string text;
 };
 
+// One line. Text that came from elsewhere may be no UTF-8; JSON has to be.
+std::string DumpJson(const Json& json);
+
 // Parts of several verbs' answers.
 uint64_t Total(const wire::MemoryKinds& kinds);
 Json KindsJson(const wire::MemoryKinds& kinds);

@@ -75,6 +75,13 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
                     [own_session](const wire::SessionReport& s) {
                       return s.id != own_session;
                     }));
+  // Where those of other machines come from.
+  Json remote = Json::array();
+  for (const wire::SessionReport& session : sessions.sessions) {
+    if (session.id != own_session && *session.address != '\0') {
+      remote.push_back(session.address);
+    }
+  }
   Json memory = KindsJson(status.memory);
   memory["total"] = Total(status.memory);
   Output output;
@@ -133,6 +140,10 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
           (status.jobs_hung == 0
                ? ""
                : ", " + std::to_string(status.jobs_hung) + " hung"));
+  output.json["remote"] = remote;
+  for (const Json& address : remote) {
+    line("remote", Printable(address.get<std::string>()));
+  }
   CoreLines(status, output);
   line("memory", FormatBytes(Total(status.memory)) + " (weights " +
                      FormatBytes(status.memory.weight) + ", internal " +

@@ -73,7 +73,7 @@ TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
   EXPECT_THAT(
       Keys(output.json),
       ElementsAre("device", "uptime_s", "sessions", "models", "contexts",
-                  "buffers", "jobs", "memory", "sram", "core_use",
+                  "buffers", "jobs", "memory", "sram", "remote", "core_use",
                   "foreign_users", "admitted", "cache_syncs"));
   EXPECT_THAT(Keys(output.json["cache_syncs"]), ElementsAre("done", "skipped"));
   EXPECT_THAT(Keys(output.json["device"]),
@@ -97,13 +97,34 @@ TEST(ReportTest, OwnConnectionIsNoSession) {
   const Output output = SessionsOutput(report, 7);
 
   ASSERT_EQ(output.json.size(), 1U);
-  EXPECT_THAT(
-      Keys(output.json[0]),
-      ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers", "jobs",
-                  "npu_us", "memory", "queue_us", "run_us", "drops", "shared",
-                  "priority", "weight", "latency_us"));
+  EXPECT_THAT(Keys(output.json[0]),
+              ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
+                          "jobs", "npu_us", "memory", "queue_us", "run_us",
+                          "drops", "shared", "priority", "weight", "latency_us",
+                          "address", "unit", "container"));
   EXPECT_EQ(output.json[0]["comm"], "camera");
   EXPECT_THAT(output.text, Not(HasSubstr("rknnctl")));
+}
+
+TEST(ReportTest, SessionsOfOtherMachinesSayWhereTheyComeFrom) {
+  wire::Report report;
+  report.sessions = {Session(1, "camera"), Session(2, "detector"),
+                     Session(7, "rknnctl")};
+  EXPECT_THAT(SessionsOutput(report, 7).text, Not(HasSubstr("FROM")));
+  wire::SetText(report.sessions[0].unit, "camera.service");
+  wire::SetText(report.sessions[1].address, "192.0.2.7:40112 (ci)");
+  wire::SetText(report.sessions[2].address, "192.0.2.9:1");
+
+  const Output output = SessionsOutput(report, 7);
+
+  EXPECT_EQ(output.json[1]["address"], "192.0.2.7:40112 (ci)");
+  EXPECT_EQ(output.json[0]["unit"], "camera.service");
+  EXPECT_THAT(output.text, HasSubstr("  192.0.2.7:40112 (ci)\n"));
+  EXPECT_THAT(output.text, HasSubstr("  camera.service\n"));
+
+  const Output status = StatusOutput({}, report, 7);
+  EXPECT_EQ(status.json["remote"].dump(), "[\"192.0.2.7:40112 (ci)\"]");
+  EXPECT_THAT(status.text, HasSubstr("remote   192.0.2.7:40112 (ci)\n"));
 }
 
 TEST(ReportTest, StatusSaysWhatCoresDidAndWhoElseUsesThem) {

@@ -264,15 +264,16 @@ size_t ElementBytes(rknn_tensor_type type) {
 Expected<TensorInput> ReadTensorInput(const std::string& path,
                                       const rknn_tensor_attr& attr) {
   const std::string suffix = Suffix(path);
-  if (suffix == "jpg" || suffix == "jpeg" || suffix == "png") {
+  if (suffix == "jpg" || suffix == "jpeg" || suffix == "png" ||
+      suffix == "bmp") {
     return FromImage(path, attr);
   }
   if (suffix == "npy") return FromNpy(path, attr);
   if (suffix == "bin") return FromBin(path, attr);
   return Error{Code::kInvalidArgument,
                "file '" + path +
-                   "': inputs are .jpg, .png, .npy or .bin files, told by "
-                   "their names"};
+                   "': inputs are .jpg, .png, .bmp, .npy or .bin files, told "
+                   "by their names"};
 }
 
 TensorInput NoiseInput(const rknn_tensor_attr& attr, uint32_t number) {

@@ -73,6 +73,35 @@ std::string Refusal(const base::Expected<TensorInput>& input) {
   return input.ok() ? "" : input.error().message;
 }
 
+TEST_F(TensorInputTest, BitmapsArePicturesToo) {
+  // One pixel of 24 bits: blue, green, red.
+  std::vector<std::byte> file(58);
+  const auto set = [&file](size_t at, int value) {
+    file[at] = static_cast<std::byte>(value);
+  };
+  for (const auto& [at, value] : {std::pair<size_t, int>{0, 'B'},
+                                  {1, 'M'},
+                                  {10, 54},
+                                  {14, 40},
+                                  {18, 1},
+                                  {22, 1},
+                                  {26, 1},
+                                  {28, 24},
+                                  {54, 30},
+                                  {55, 20},
+                                  {56, 10}}) {
+    set(at, value);
+  }
+  ASSERT_TRUE(WriteFile(Path("x.bmp"), file).ok());
+
+  const auto input = ReadTensorInput(Path("x.bmp"), kImageInput);
+
+  ASSERT_TRUE(input.ok()) << input.error().message;
+  ASSERT_EQ(input->bytes.size(), size_t{4} * 6 * 3);
+  EXPECT_EQ(std::to_integer<int>(input->bytes[0]), 10);
+  EXPECT_EQ(std::to_integer<int>(input->bytes[2]), 30);
+}
+
 TEST_F(TensorInputTest, PictureIsFittedAndItsPixelsAreLeftAsTheyAre) {
   const auto input = ReadTensorInput(Picture(50, 20, 10, 20, 30), kImageInput);
 
@@ -183,7 +212,7 @@ TEST_F(TensorInputTest, NpyOfDoublesBecomesFloats) {
 
 TEST_F(TensorInputTest, OtherFilesAreRefusedByName) {
   EXPECT_THAT(Refusal(ReadTensorInput("photo.tiff", kImageInput)),
-              HasSubstr(".jpg, .png, .npy or .bin"));
+              HasSubstr(".jpg, .png, .bmp, .npy or .bin"));
   EXPECT_THAT(Refusal(ReadTensorInput("/a.b/photo", kImageInput)),
               HasSubstr("'/a.b/photo'"));
   EXPECT_NE(Refusal(ReadTensorInput(Path("absent.bin"), kImageInput)), "");

@@ -211,8 +211,13 @@ void DrawSessions(const TopRates& rates, const TopView& view, size_t room,
     const auto time = [ran](double us) {
       return ran ? FormatMicroseconds(us) : "-";
     };
+    // Two programs of one name on two machines are told apart.
+    const std::string from =
+        *session.address == '\0' ? "" : " at " + Printable(session.address);
     std::vector<std::string> cells = {
-        PidOf(session), Cut(Printable(session.comm), wide ? 24 : 14)};
+        PidOf(session), Cut(Printable(session.comm) + from, very_wide ? 40
+                                                            : wide    ? 24
+                                                                      : 14)};
     if (wide) cells.push_back(std::to_string(session.contexts));
     cells.push_back(Rate(line.runs_per_s));
     cells.push_back(Percent(line.load));

@@ -135,6 +135,13 @@ TEST(TopTest, RatesAreOfTheTimeBetweenTwoLooks) {
   EXPECT_EQ(json["cores"][0]["model"], "face.onnx");
 }
 
+TEST(TopTest, ProgramOfAnotherMachineSaysWhereItIs) {
+  TwoLooks looks;
+  wire::SetText(looks.now.board.sessions[0].address, "192.0.2.7:40112 (ci)");
+  EXPECT_THAT(Show(looks, {.width = 160}).text,
+              HasSubstr("camera1 at 192.0.2.7:40112 (ci)"));
+}
+
 TEST(TopTest, PercentilesAreOfTheIntervalAlone) {
   TwoLooks looks;
   // A bad time before the first look is of no interest any more.
