@@ -100,6 +100,17 @@ void WriteOnnx(const std::filesystem::path& folder) {
             .Metadata("rknn.dynamic_input", "[[[1,4]],[[2,4]]]")
             .Node("Relu", {"x"}, {"y"}, "relu")
             .Output("y", {-1, 4}));
+  for (const char* which : {"golden", "single"}) {
+    Write(folder, std::string("accuracy_") + which,
+          OnnxBuilder()
+              .Input("x", {1, 4, 4, 4})
+              .Floats("s", {}, {0.5F})
+              .Node("QuantizeLinear", {"x", "s"}, {"q"}, "quantize")
+              .Node("DequantizeLinear", {"q", "s"}, {"d"}, "dequantize")
+              .Node("Relu", {"d"}, {"y"}, "relu")
+              .Output("y", {1, 4, 4, 4})
+              .Metadata("rknn.accuracy", which));
+  }
   Write(folder, "without_weights",
         OnnxBuilder()
             .Input("x", {1, 3, 8, 8})

@@ -67,7 +67,7 @@ TEST_F(RknnctlAnswersTest, Status) {
               UnorderedElementsAre("device", "uptime_s", "sessions", "models",
                                    "contexts", "buffers", "jobs", "memory",
                                    "sram", "cache_syncs", "core_use",
-                                   "foreign_users", "admitted"));
+                                   "foreign_users", "admitted", "remote"));
   EXPECT_THAT(Fields(status["cache_syncs"]),
               UnorderedElementsAre("done", "skipped"));
   EXPECT_THAT(Fields(status["device"]),
@@ -98,11 +98,12 @@ TEST_F(RknnctlAnswersTest, Status) {
 TEST_F(RknnctlAnswersTest, Sessions) {
   const json sessions = Ask({"sessions"});
   ASSERT_THAT(sessions, SizeIs(1));
-  EXPECT_THAT(Fields(sessions[0]),
-              UnorderedElementsAre("id", "pid", "uid", "comm", "contexts",
-                                   "buffers", "jobs", "npu_us", "memory",
-                                   "queue_us", "run_us", "drops", "shared",
-                                   "priority", "weight", "latency_us"));
+  EXPECT_THAT(
+      Fields(sessions[0]),
+      UnorderedElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
+                           "jobs", "npu_us", "memory", "queue_us", "run_us",
+                           "drops", "shared", "priority", "weight",
+                           "latency_us", "address", "unit", "container"));
   EXPECT_EQ(sessions[0]["pid"], client_->pid());
   EXPECT_EQ(sessions[0]["uid"], getuid());
   EXPECT_THAT(sessions[0]["comm"].get<std::string>(),
@@ -220,7 +221,20 @@ TEST_F(RknnctlAnswersTest, Bench) {
                    {"bench", model_.path, "--contexts", "4", "--threads", "2",
                     "--seconds", "0.2", "--core-mask", "auto"});
     EXPECT_THAT(Fields(answer),
-                UnorderedElementsAre("runs", "fps", "latency_us"));
+                UnorderedElementsAre("runs", "fps", "latency_us", "split_us"));
+    for (const char* part : {"input", "queue", "run", "output"}) {
+      EXPECT_THAT(Fields(answer["split_us"][part]),
+                  UnorderedElementsAre("mean", "p99"))
+          << part;
+      EXPECT_GE(answer["split_us"][part]["p99"], 0) << part;
+    }
+    // Both lie within it, of the same runs.
+    EXPECT_LE(answer["split_us"]["queue"]["mean"].get<double>() +
+                  answer["split_us"]["run"]["mean"].get<double>(),
+              answer["latency_us"]["mean"].get<double>());
+    EXPECT_GT(answer["split_us"]["run"]["mean"], 0);
+    EXPECT_GT(answer["split_us"]["input"]["mean"], 0);
+    EXPECT_GT(answer["split_us"]["output"]["mean"], 0);
     EXPECT_THAT(Fields(answer["latency_us"]),
                 UnorderedElementsAre("mean", "p50", "p90", "p99", "max"));
     EXPECT_GT(answer["runs"], 0);

@@ -81,10 +81,13 @@ static_assert(Is<const char*()>(rknnd_version_string));
 static_assert(Is<const char*()>(rknnd_last_error));
 static_assert(
     Is<int(rknn_context, rknnd_copy_counters*, uint32_t)>(rknnd_query_copies));
+static_assert(Is<int(rknn_context, rknn_tensor_mem*, rknnd_buffer_key*,
+                     uint32_t)>(rknnd_query_buffer_key));
 static_assert(Is<int(rknn_context, rknnd_run_report*)>(rknnd_last_run));
 static_assert(
     Is<int(rknn_context, const rknnd_layer**, uint32_t*)>(rknnd_query_layers));
 static_assert(Is<int(rknn_context, const char*)>(rknnd_dump));
+static_assert(Is<int(rknnd_progress, void*)>(rknnd_set_progress));
 static_assert(
     Is<int(rknn_context, uint32_t, const rknnd_frame*)>(rknnd_set_input_frame));
 static_assert(Is<int(rknn_context, uint32_t, const rknnd_frame*,
@@ -109,6 +112,9 @@ static_assert(
 // Our own structs, as programs of this version are compiled: longer ones may
 // follow, with these fields at these places.
 static_assert(std::is_same_v<rknnd_queue, uint64_t>);
+static_assert(sizeof(rknnd_buffer_key) == 88 &&
+              offsetof(rknnd_buffer_key, offset) == 40 &&
+              offsetof(rknnd_buffer_key, size) == 48);
 static_assert(sizeof(void*) != 8 ||
               (sizeof(rknnd_run_options) == 136 &&
                offsetof(rknnd_run_options, flags) == 4 &&

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
@@ -44,6 +45,7 @@ void DaemonProcess::Start() {
   options.arguments.insert(options.arguments.end(), options_.more.begin(),
                            options_.more.end());
   options.error_file = log_file_;
+  said_before_ = log().size();
   auto process = base::ChildProcess::Start(options);
   ASSERT_TRUE(process.ok()) << process.error().message;
   process_ = *std::move(process);
@@ -63,6 +65,22 @@ int DaemonProcess::WaitForEnd() {
 }
 
 std::string DaemonProcess::log() const { return ReadText(log_file_); }
+
+std::string DaemonProcess::AwaitSaid(const std::string& mark) const {
+  std::string said;
+  EXPECT_TRUE(Eventually([&] {
+    const std::string log = this->log();
+    const size_t begin = log.find(mark, std::min(said_before_, log.size()));
+    if (begin == std::string::npos) return false;
+    const size_t end = log.find('\'', begin + mark.size());
+    if (end == std::string::npos) return false;
+    said = log.substr(begin + mark.size(), end - begin - mark.size());
+    return true;
+  })) << "rknnd never said "
+      << mark << ":\n"
+      << log();
+  return said;
+}
 
 bool DaemonProcess::alive() {
   return process_.running() && !process_.Wait(0).ok();

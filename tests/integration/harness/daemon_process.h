@@ -42,6 +42,13 @@ class DaemonProcess {
   [[nodiscard]] std::string target() const { return "unix:" + socket_; }
   // What it said on stderr, over all its lives.
   [[nodiscard]] std::string log() const;
+  // Waits until it says `mark` in this life, and gives what stands behind it up
+  // to the next quote. Fails the test when it does not come.
+  [[nodiscard]] std::string AwaitSaid(const std::string& mark) const;
+  // "127.0.0.1:43211", of one that was started with --grpc 127.0.0.1:0.
+  [[nodiscard]] std::string grpc_address() const {
+    return AwaitSaid("gRPC at 'ipv4:");
+  }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   // False once it has ended by itself.
   bool alive();
@@ -56,6 +63,7 @@ class DaemonProcess {
   const DaemonOptions options_;
   const std::string socket_;
   const std::string log_file_;
+  size_t said_before_ = 0;  // bytes of the log, in lives before this one
   base::ChildProcess process_;
 };
 

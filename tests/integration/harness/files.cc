@@ -1,6 +1,7 @@
 #include "tests/integration/harness/files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -29,6 +30,14 @@ std::string WriteFloats(const std::string& path,
 
 std::string ProgramPath(const std::string& name) {
   return std::string(RKNND_BINARY_ROOT "/bin/") + name;
+}
+
+std::string FindProgram(const std::string& name) {
+  for (const char* folder : {"/usr/bin/", "/usr/local/bin/", "/usr/sbin/"}) {
+    std::string path = folder + name;
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
 }
 
 }  // namespace rknnd::integration

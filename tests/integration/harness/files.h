@@ -18,6 +18,8 @@ std::string WriteFloats(const std::string& path,
 
 // The program of this build: "rknnd", or "tests/integration_runner".
 std::string ProgramPath(const std::string& name);
+// A program of the system, by its full path; "" where it is not installed.
+std::string FindProgram(const std::string& name);
 
 }  // namespace rknnd::integration
 

@@ -189,8 +189,9 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"churn_imports", {&Commands::ChurnImports, 3}},  // CTX MEM ROUNDS
       {"churn_contexts", {&Commands::ChurnContexts, 2}},  // PATH ROUNDS
       {"admit", {&Commands::Admit, 2}},                   // CTX RATE [reserve]
-      {"peek", {&Commands::Peek, 3}},  // MEM OFFSET COUNT: bytes in hex
-      {"poke", {&Commands::Poke, 3}},  // MEM OFFSET BYTE
+      {"key", {&Commands::AskKey, 2}},  // CTX MEM: "DIGITS OFFSET SIZE"
+      {"peek", {&Commands::Peek, 3}},   // MEM OFFSET COUNT: bytes in hex
+      {"poke", {&Commands::Poke, 3}},   // MEM OFFSET BYTE
   };
   return table;
 }

@@ -102,6 +102,7 @@ class Commands {
 
   Reply Admit(const Words& words);
 
+  Reply AskKey(const Words& words);
   Reply Peek(const Words& words);
   Reply Poke(const Words& words);
 

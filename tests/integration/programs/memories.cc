@@ -220,6 +220,14 @@ Reply Commands::PunchHole(const Words& words) {
   return {};
 }
 
+Reply Commands::AskKey(const Words& words) {
+  rknnd_buffer_key key{};
+  const int code = rknnd_query_buffer_key(Context(words[1]), Mem(words[2]),
+                                          &key, sizeof key);
+  return Answer(code, std::string(key.text) + " " + std::to_string(key.offset) +
+                          " " + std::to_string(key.size));
+}
+
 Reply Commands::Peek(const Words& words) {
   rknn_tensor_mem* mem = Mem(words[1]);
   const uint64_t offset = Number(words[2]);
