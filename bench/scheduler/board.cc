@@ -2,8 +2,6 @@
 
 #include "bench/scheduler/board.h"
 
-#include <time.h>
-
 #include <fstream>
 #include <stdexcept>
 
@@ -60,14 +58,6 @@ Interval Between(const BoardLook& first, const BoardLook& last) {
     interval.jobs[pid] = last.jobs.at(pid) - first.jobs.at(pid);
   }
   return interval;
-}
-
-void SleepFor(double seconds) {
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(seconds);
-  time.tv_nsec =
-      static_cast<long>((seconds - static_cast<double>(time.tv_sec)) * 1e9);
-  nanosleep(&time, nullptr);
 }
 
 }  // namespace rknnd::bench

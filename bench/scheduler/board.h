@@ -51,8 +51,6 @@ struct Interval {
 };
 Interval Between(const BoardLook& first, const BoardLook& last);
 
-void SleepFor(double seconds);
-
 }  // namespace rknnd::bench
 
 #endif  // BENCH_SCHEDULER_BOARD_H_

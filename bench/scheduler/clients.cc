@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -18,6 +17,7 @@
 
 #include "base/posix/clock.h"
 #include "bench/common/failure.h"
+#include "bench/common/measures.h"
 #include "bench/scheduler/board.h"
 #include "bench/scheduler/streams.h"
 #include "client/include/rknn_api.h"
@@ -149,16 +149,6 @@ nlohmann::json RunLoad(const ClientPlan& plan,
 }
 
 }  // namespace
-
-double Percentile(std::vector<double> values, double part) {
-  if (values.empty()) return 0;
-  const auto index =
-      static_cast<size_t>(std::ceil(part * static_cast<double>(values.size())));
-  const auto place =
-      values.begin() + static_cast<ptrdiff_t>(std::max<size_t>(index, 1) - 1);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
-}
 
 int RunClient(const ClientPlan& plan) {
   std::vector<rknn_context> contexts;

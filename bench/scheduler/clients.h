@@ -51,9 +51,6 @@ class Clients {
   std::vector<base::ChildProcess> processes_;
 };
 
-// The value that this part of them does not exceed.
-double Percentile(std::vector<double> values, double part);
-
 }  // namespace rknnd::bench
 
 #endif  // BENCH_SCHEDULER_CLIENTS_H_

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "bench/common/measures.h"
 #include "bench/scheduler/clients.h"
 
 namespace rknnd::bench {

@@ -3,8 +3,8 @@
 #ifndef BENCH_SCHEDULER_IDLE_H_
 #define BENCH_SCHEDULER_IDLE_H_
 
+#include "bench/common/figures.h"
 #include "bench/scheduler/board.h"
-#include "bench/scheduler/figures.h"
 #include "bench/scheduler/loads.h"
 
 namespace rknnd::bench {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/common/measures.h"
 #include "bench/scheduler/clients.h"
 
 namespace rknnd::bench {

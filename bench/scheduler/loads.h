@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "bench/common/figures.h"
 #include "bench/scheduler/board.h"
-#include "bench/scheduler/figures.h"
 
 namespace rknnd::bench {
 

@@ -17,9 +17,9 @@
 #include <string>
 
 #include "bench/common/failure.h"
+#include "bench/common/figures.h"
 #include "bench/scheduler/board.h"
 #include "bench/scheduler/clients.h"
-#include "bench/scheduler/figures.h"
 #include "bench/scheduler/idle.h"
 #include "bench/scheduler/loads.h"
 #include "bench/scheduler/network.h"

@@ -10,6 +10,7 @@
 
 #include "base/posix/clock.h"
 #include "bench/common/failure.h"
+#include "bench/common/measures.h"
 #include "client/include/rknnd.h"
 
 namespace rknnd::bench {

@@ -1,7 +1,7 @@
 // A row of the benchmark: what the issue asks, and what was measured.
 
-#ifndef BENCH_SCHEDULER_FIGURES_H_
-#define BENCH_SCHEDULER_FIGURES_H_
+#ifndef BENCH_COMMON_FIGURES_H_
+#define BENCH_COMMON_FIGURES_H_
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -59,4 +59,4 @@ std::string Text(const char* format, Values... values) {
 
 }  // namespace rknnd::bench
 
-#endif  // BENCH_SCHEDULER_FIGURES_H_
+#endif  // BENCH_COMMON_FIGURES_H_
