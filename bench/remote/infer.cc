@@ -66,8 +66,7 @@ void MeasureInfer(double seconds, Figures* figures) {
     Call(infer, kModelInfer, request, board.pid(), seconds / kTurns, &ours,
          &our_cpu);
   }
-  const LocalRuns job =
-      RunLocally(board, FloatImageModel(), RKNN_TENSOR_FLOAT32, seconds / 2);
+  const LocalRuns job = RunLocally(board, seconds / 2);
   ours.cpu_us =
       our_cpu / static_cast<double>(ours.us.size()) * 1e6 - job.daemon_cpu_us;
   theirs.cpu_us = their_cpu / static_cast<double>(theirs.us.size()) * 1e6;

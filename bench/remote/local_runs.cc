@@ -3,14 +3,22 @@
 #include "bench/remote/local_runs.h"
 
 #include <cstdint>
-#include <cstdlib>
-#include <utility>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
+#include "base/posix/child_process.h"
 #include "bench/common/failure.h"
 #include "bench/common/measures.h"
+#include "bench/remote/networks.h"
+#include "bench/remote/rows.h"
 #include "client/include/rknnd.h"
 
 namespace rknnd::bench {
+namespace {
+
+constexpr base::Nanoseconds kPatience = 120 * base::kSecond;
+
+}  // namespace
 
 LocalContext::LocalContext(std::string model, rknn_tensor_type type) {
   if (rknn_init(&context_, model.data(), static_cast<uint32_t>(model.size()), 0,
@@ -59,14 +67,13 @@ Region LocalContext::RegionOf(size_t memory) const {
   return {key.text, key.offset, key.size};
 }
 
-LocalRuns RunLocally(RemoteBoard& board, const std::string& model,
-                     rknn_tensor_type type, double seconds) {
-  setenv("RKNND_TARGET", board.local_target().c_str(), 1);
-  LocalContext context(model, type);
+int RunLocal(const RolePlan& plan) {
+  LocalContext context(FloatImageModel(), RKNN_TENSOR_FLOAT32);
   context.Run();
+  std::puts("ready");
+  std::fflush(stdout);
   std::vector<double> run_us;
-  const double before = CpuSeconds(board.pid());
-  for (const double end = SecondsNow() + seconds; SecondsNow() < end;) {
+  for (const double end = SecondsNow() + plan.seconds; SecondsNow() < end;) {
     context.Run();
     rknnd_run_report report{};
     if (rknnd_last_run(context.get(), &report) != RKNN_SUCC) {
@@ -74,10 +81,27 @@ LocalRuns RunLocally(RemoteBoard& board, const std::string& model,
     }
     run_us.push_back(static_cast<double>(report.run_ns) * 1e-3);
   }
+  const nlohmann::json said = {{"run_us", Percentile(run_us, 0.5)},
+                               {"runs", run_us.size()}};
+  std::puts(said.dump().c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
+LocalRuns RunLocally(const RemoteBoard& board, double seconds) {
+  const client::Launcher launcher;
+  base::ChildProcess process =
+      launcher.Start({"rknnd-bench-remote", "--role", "local", "--seconds",
+                      std::to_string(seconds)},
+                     {{"RKNND_TARGET", board.local_target()}});
+  launcher.NextLine(process, "a local program", kPatience);
+  const double before = CpuSeconds(board.pid());
+  const auto said = nlohmann::json::parse(
+      launcher.NextLine(process, "a local program", kPatience));
   LocalRuns runs;
-  runs.daemon_cpu_us = (CpuSeconds(board.pid()) - before) /
-                       static_cast<double>(run_us.size()) * 1e6;
-  runs.run_us = Percentile(run_us, 0.5);
+  runs.run_us = said.at("run_us").get<double>();
+  runs.daemon_cpu_us =
+      (CpuSeconds(board.pid()) - before) / said.at("runs").get<double>() * 1e6;
   return runs;
 }
 

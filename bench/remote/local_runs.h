@@ -39,8 +39,8 @@ struct LocalRuns {
   double run_us = 0;         // on the core, the median
   double daemon_cpu_us = 0;  // of the daemon's process, for each run
 };
-LocalRuns RunLocally(RemoteBoard& board, const std::string& model,
-                     rknn_tensor_type type, double seconds);
+// By a process of its own, which runs FloatImageModel.
+LocalRuns RunLocally(const RemoteBoard& board, double seconds);
 
 }  // namespace rknnd::bench
 

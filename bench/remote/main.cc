@@ -18,6 +18,7 @@ namespace rknnd::bench {
 
 int RunRole(const RolePlan& plan) {
   if (plan.role == "bare") ServeBare(plan.address, plan.bytes);
+  if (plan.role == "local") return RunLocal(plan);
   if (plan.role == "frames") return RunFrames(plan);
   if (plan.role == "beat") return RunBeat(plan);
   if (plan.role == "push") return RunPush(plan);

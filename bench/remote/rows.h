@@ -22,7 +22,8 @@ void MeasureCrowd(double seconds, Figures* figures);
 
 // Processes of the measurements: this program again, with its role's options.
 struct RolePlan {
-  std::string role;  // "bare", "frames", "beat", "push", "crowd"
+  // "bare", "local", "frames", "beat", "push" or "crowd"
+  std::string role;
   std::string address, model, method, request;
   double seconds = 1;
   double period_ms = 0;
@@ -31,6 +32,7 @@ struct RolePlan {
   double stop_after = 0;  // stops itself after so long: a peer that never reads
 };
 int RunRole(const RolePlan& plan);
+int RunLocal(const RolePlan& plan);
 int RunFrames(const RolePlan& plan);
 int RunBeat(const RolePlan& plan);
 int RunPush(const RolePlan& plan);

@@ -36,8 +36,11 @@ class RequestBudget {
     Hold& operator=(Hold&& other) noexcept;
     ~Hold() { Release(); }
 
-    // So many bytes more. RESOURCE_EXHAUSTED: it keeps what it has.
+    // So many bytes more, of those it took ahead first. RESOURCE_EXHAUSTED: it
+    // keeps what it has.
     absl::Status Grow(uint64_t bytes);
+    // Gives back what it took ahead and did not grow into.
+    void DropAhead();
     void Release();
     [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
@@ -46,11 +49,15 @@ class RequestBudget {
     RequestBudget* budget_ = nullptr;
     std::string peer_;
     uint64_t bytes_ = 0;
+    uint64_t ahead_ = 0;  // of bytes_
   };
 
   // `peer`: GrpcPeer::account. RESOURCE_EXHAUSTED, saying which limit and who
-  // holds how much of it.
-  absl::StatusOr<Hold> Take(const std::string& peer, uint64_t bytes);
+  // holds how much of it. `unread`: a message is to be read of which nobody can
+  // tell how long it is, and gRPC gathers all of it first: something is taken
+  // ahead for it, so that no more of them are gathered at once than have room.
+  absl::StatusOr<Hold> Take(const std::string& peer, uint64_t bytes,
+                            bool unread = false);
 
   struct Usage {
     uint64_t bytes = 0;
@@ -68,7 +75,8 @@ class RequestBudget {
   // Charges `peer`, or says why not.
   absl::Status Charge(const std::string& peer, uint64_t bytes,
                       uint32_t requests) RKNND_EXCLUDES(mutex_);
-  void GiveBack(const std::string& peer, uint64_t bytes) RKNND_EXCLUDES(mutex_);
+  void GiveBack(const std::string& peer, uint64_t bytes, uint32_t requests)
+      RKNND_EXCLUDES(mutex_);
 
   const Limits limits_;
   const Limits of_one_;  // the part that one peer may have

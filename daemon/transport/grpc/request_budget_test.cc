@@ -107,5 +107,42 @@ TEST(RequestBudgetTest, AGrowthThatIsRefusedChangesNothing) {
   EXPECT_EQ(budget.usage().bytes, 10U);
 }
 
+TEST(RequestBudgetTest, UnreadMessagesTakeRoomAheadAndGiveTheRestBack) {
+  // Three quarters are one peer's; of that a 64th is taken ahead.
+  RequestBudget budget({.bytes = 256 * 1024, .requests = 100});
+  constexpr uint64_t kAhead = 3 * 1024;
+  auto hold = budget.Take("a", 100, /*unread=*/true);
+  ASSERT_TRUE(hold.ok()) << hold.status();
+  EXPECT_EQ(budget.usage().bytes, 100 + kAhead);
+  // Less than that comes out of it, more is charged.
+  ASSERT_TRUE(hold->Grow(1000).ok());
+  EXPECT_EQ(budget.usage().bytes, 100 + kAhead);
+  ASSERT_TRUE(hold->Grow(kAhead).ok());
+  EXPECT_EQ(budget.usage().bytes, 1100 + kAhead);
+  hold->DropAhead();
+  EXPECT_EQ(budget.usage().bytes, 1100 + kAhead);
+  EXPECT_EQ(budget.usage().requests, 1U);
+
+  auto small = budget.Take("a", 100, /*unread=*/true);
+  ASSERT_TRUE(small.ok() && small->Grow(10).ok());
+  small->DropAhead();
+  EXPECT_EQ(budget.usage().bytes, 1100 + kAhead + 110);
+  small->Release();
+  hold->Release();
+  EXPECT_EQ(budget.usage().bytes, 0U);
+  EXPECT_EQ(budget.usage().requests, 0U);
+}
+
+TEST(RequestBudgetTest, NoMoreMessagesAreGatheredThanHaveRoom) {
+  RequestBudget budget({.bytes = 256 * 1024, .requests = 1000});
+  std::vector<RequestBudget::Hold> holds;
+  for (;;) {
+    auto hold = budget.Take("a", 0, /*unread=*/true);
+    if (!hold.ok()) break;
+    holds.push_back(*std::move(hold));
+  }
+  EXPECT_EQ(holds.size(), 64U);
+}
+
 }  // namespace
 }  // namespace rknnd::transport

@@ -47,7 +47,7 @@ constexpr char kInferenceService[] = "inference.GRPCInferenceService";
 
 // Below what the workers of local clients have; idle CPUs are used all the
 // same.
-constexpr int kNiceness = 5;
+constexpr int kNiceness = 10;
 // A call's headers: names, a token, a trace's numbers.
 constexpr int kMetadataBytes = 16 << 10;
 // Calls of gRPC's own reflection service hold a thread each.

@@ -17,7 +17,7 @@ namespace {
 // The thread looks by itself so often; whatever it waits for wakes it.
 constexpr base::Nanoseconds kLongestSleep = 3600 * base::kSecond;
 // As gRPC's threads (server.cc): local clients come first.
-constexpr int kNiceness = 5;
+constexpr int kNiceness = 10;
 // A job that a reset of the device ended runs again so often.
 constexpr uint32_t kAttempts = 3;
 

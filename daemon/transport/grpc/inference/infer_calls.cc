@@ -341,7 +341,8 @@ class InferCalls final : public grpc::CallbackGenericService {
     auto peer = parts_.environment.doorman->Admit(*context);
     if (!peer.ok()) return new RefusedCall(peer.status());
     if (streamed) return new StreamCall(parts_, context, *std::move(peer));
-    auto hold = parts_.environment.budget->Take(peer->account, kRequestBytes);
+    auto hold = parts_.environment.budget->Take(peer->account, kRequestBytes,
+                                                /*unread=*/true);
     if (!hold.ok()) return new RefusedCall(hold.status());
     return new UnaryCall(parts_, context, *std::move(peer), *std::move(hold));
   }

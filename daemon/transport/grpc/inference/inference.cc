@@ -51,6 +51,7 @@ RequestBudget::Hold Inference::TakeHold() { return std::move(hold_); }
 
 absl::Status Inference::Read(grpc::ByteBuffer* message) {
   absl::Status taken = hold_.Grow(message->Length());
+  hold_.DropAhead();
   if (taken.ok() && !message->Dump(&message_->slices).ok()) {
     taken = absl::InternalError("gRPC does not give the message's bytes");
   }
