@@ -2,6 +2,7 @@
 // streams off and ask for what is not there, by chance: each answer is its own
 // request's, and afterwards nothing of it all is left in the daemon.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +65,7 @@ class InferenceSoakTest : public IntegrationTest {
     // missed soon.
     const std::string config = WriteFile(
         folder() + "/config.toml",
-        "[grpc]\nrequests = 60\nmemory = 4194304\nmessage_bytes = 1048576\n");
+        "[grpc]\nrequests = 100\nmemory = 4194304\nmessage_bytes = 1048576\n");
     StartDaemon({.more = {"--config", config, "--grpc", address_,
                           "--model-repository", repository}});
     client_ = std::make_unique<GrpcClient>(address_);
@@ -91,7 +92,10 @@ class InferenceSoakTest : public IntegrationTest {
       case 4: {
         OipRequest request = Marked(mark);
         request.inputs[0].name = "nobody";
-        EXPECT_EQ(client.Infer(request).code, GrpcCode::kInvalidArgument);
+        // Or there is no room for it now.
+        EXPECT_THAT(client.Infer(request).code,
+                    testing::AnyOf(GrpcCode::kInvalidArgument,
+                                   GrpcCode::kResourceExhausted));
         return;
       }
       case 5: {
