@@ -270,7 +270,7 @@ function(rknnd_grpc name)
       VERBATIM)
     list(APPEND generated ${outputs})
   endforeach()
-  # Sanitized builds leave out who uses it.
+  # Builds with the thread sanitizer leave out who uses it.
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${generated})
   target_compile_options(${name} PRIVATE -w)
   target_include_directories(${name} SYSTEM PUBLIC ${out})

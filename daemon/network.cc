@@ -64,8 +64,6 @@ absl::Status Network::ServeMetrics() {
     figures.status = service.Status();
     figures.jobs = service.JobTotals();
     figures.memory = service.Memory();
-    figures.sessions = service.Sessions();
-    figures.models = service.Models();
     figures.failures = runtime.failures().failures();
     return figures;
   };

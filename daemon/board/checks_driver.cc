@@ -125,6 +125,18 @@ void CheckDriverVersion(const NpuDriver& npu, Findings* out) {
        "update the kernel to one with rknpu 0.9.6 or later; 0.9.8 is better"});
 }
 
+// "fdab0000.npu", "rknpu", "npu0_irq"; no "virtio2-input".
+bool NamesNpu(const std::string& line) {
+  for (size_t at = line.find("npu"); at != std::string::npos;
+       at = line.find("npu", at + 1)) {
+    const bool inside_a_word =
+        at > 0 && absl::ascii_isalpha(static_cast<unsigned char>(line[at - 1]));
+    if (!inside_a_word) return true;
+    if (at >= 2 && line.compare(at - 2, 2, "rk") == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Version> ParseVersion(const std::string& text) {
@@ -254,22 +266,6 @@ void CheckSram(const Files& files, const Surroundings& here,
                     absl::StrCat("see 'dmesg | grep -i sram'; ", kWithout)});
   }
 }
-
-namespace {
-
-// "fdab0000.npu", "rknpu", "npu0_irq"; no "virtio2-input".
-bool NamesNpu(const std::string& line) {
-  for (size_t at = line.find("npu"); at != std::string::npos;
-       at = line.find("npu", at + 1)) {
-    const bool inside_a_word =
-        at > 0 && absl::ascii_isalpha(static_cast<unsigned char>(line[at - 1]));
-    if (!inside_a_word) return true;
-    if (at >= 2 && line.compare(at - 2, 2, "rk") == 0) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 void CheckInterrupts(const Files& files, Findings* out) {
   const std::string table = files.Text("/proc/interrupts").value_or("");

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "daemon/core/types.h"
 
@@ -16,9 +15,7 @@ struct BoardFigures {
   std::string version;  // of the daemon
   core::StatusReport status;
   core::JobTotalsReport jobs;
-  core::MemoryReport memory;
-  std::vector<core::SessionReport> sessions;
-  std::vector<core::ModelReport> models;
+  core::MemoryReport memory;  // with all sessions and models
   // Requests and connections that failed, by absl::StatusCode.
   std::array<uint64_t, core::kStatusCodes> failures{};
 };

@@ -294,8 +294,8 @@ std::vector<MetricFamily> ToFamilies(const BoardFigures& figures) {
   AddCores(figures.status, families);
   AddJobs(figures, families);
   AddMemory(figures, families);
-  AddSessions(figures.sessions, families);
-  AddModels(figures.models, families);
+  AddSessions(figures.memory.sessions, families);
+  AddModels(figures.memory.models, families);
   return std::move(families).Take();
 }
 

@@ -39,7 +39,7 @@ BoardFigures SomeFigures() {
   session.peer.unit = "frigate.service";
   session.peer.container = "0123456789ab";
   session.npu_us = 2'500'000;
-  figures.sessions.push_back(session);
+  figures.memory.sessions.push_back(session);
   return figures;
 }
 

@@ -375,76 +375,28 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   return {};
 }
 
-base::Expected<std::vector<std::byte>> EncodeMessage(
-    const DrainReply& message) {
-  rknnd_v1_DrainReply raw = rknnd_v1_DrainReply_init_zero;
-  auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
-                       kMaxReportEntries, message.sessions);
-  raw.sessions.arg = &sessions;
-  return EncodeFields(rknnd_v1_DrainReply_fields, &raw);
-}
-
-base::Expected<void> DecodeMessage(std::span<const std::byte> body,
-                                   DrainReply& message) {
-  rknnd_v1_DrainReply raw = rknnd_v1_DrainReply_init_zero;
-  auto sessions = Into(raw.sessions, rknnd_v1_SessionReport_fields,
-                       kMaxReportEntries, message.sessions);
-  raw.sessions.arg = &sessions;
-  return DecodeFields(body, rknnd_v1_DrainReply_fields, &raw);
-}
-
-base::Expected<std::vector<std::byte>> EncodeMessage(const FaultList& message) {
-  rknnd_v1_FaultList raw = rknnd_v1_FaultList_init_zero;
-  auto faults = From(raw.faults, rknnd_v1_FaultReport_fields, kMaxReportEntries,
-                     message.faults);
-  raw.faults.arg = &faults;
-  return EncodeFields(rknnd_v1_FaultList_fields, &raw);
-}
-
-base::Expected<void> DecodeMessage(std::span<const std::byte> body,
-                                   FaultList& message) {
-  rknnd_v1_FaultList raw = rknnd_v1_FaultList_init_zero;
-  auto faults = Into(raw.faults, rknnd_v1_FaultReport_fields, kMaxReportEntries,
-                     message.faults);
-  raw.faults.arg = &faults;
-  return DecodeFields(body, rknnd_v1_FaultList_fields, &raw);
-}
-
-base::Expected<std::vector<std::byte>> EncodeMessage(
-    const DoctorReply& message) {
-  rknnd_v1_DoctorReply raw = rknnd_v1_DoctorReply_init_zero;
-  auto findings = From(raw.findings, rknnd_v1_Finding_fields, kMaxReportEntries,
-                       message.findings);
-  raw.findings.arg = &findings;
-  return EncodeFields(rknnd_v1_DoctorReply_fields, &raw);
-}
-
-base::Expected<void> DecodeMessage(std::span<const std::byte> body,
-                                   DoctorReply& message) {
-  rknnd_v1_DoctorReply raw = rknnd_v1_DoctorReply_init_zero;
-  auto findings = Into(raw.findings, rknnd_v1_Finding_fields, kMaxReportEntries,
-                       message.findings);
-  raw.findings.arg = &findings;
-  return DecodeFields(body, rknnd_v1_DoctorReply_fields, &raw);
-}
-
-base::Expected<std::vector<std::byte>> EncodeMessage(
-    const ClocksReply& message) {
-  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
-  auto clocks = From(raw.clocks, rknnd_v1_BoardClock_fields, kMaxReportEntries,
-                     message.clocks);
-  raw.clocks.arg = &clocks;
-  return EncodeFields(rknnd_v1_ClocksReply_fields, &raw);
-}
-
-base::Expected<void> DecodeMessage(std::span<const std::byte> body,
-                                   ClocksReply& message) {
-  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
-  auto clocks = Into(raw.clocks, rknnd_v1_BoardClock_fields, kMaxReportEntries,
-                     message.clocks);
-  raw.clocks.arg = &clocks;
-  return DecodeFields(body, rknnd_v1_ClocksReply_fields, &raw);
-}
+// Messages that are one list.
+#define RKNND_LIST(name, item, items)                                         \
+  base::Expected<std::vector<std::byte>> EncodeMessage(const name& message) { \
+    rknnd_v1_##name raw = rknnd_v1_##name##_init_zero;                        \
+    auto list = From(raw.items, rknnd_v1_##item##_fields, kMaxReportEntries,  \
+                     message.items);                                          \
+    raw.items.arg = &list;                                                    \
+    return EncodeFields(rknnd_v1_##name##_fields, &raw);                      \
+  }                                                                           \
+  base::Expected<void> DecodeMessage(std::span<const std::byte> body,         \
+                                     name& message) {                         \
+    rknnd_v1_##name raw = rknnd_v1_##name##_init_zero;                        \
+    auto list = Into(raw.items, rknnd_v1_##item##_fields, kMaxReportEntries,  \
+                     message.items);                                          \
+    raw.items.arg = &list;                                                    \
+    return DecodeFields(body, rknnd_v1_##name##_fields, &raw);                \
+  }
+RKNND_LIST(DrainReply, SessionReport, sessions)
+RKNND_LIST(FaultList, FaultReport, faults)
+RKNND_LIST(DoctorReply, Finding, findings)
+RKNND_LIST(ClocksReply, BoardClock, clocks)
+#undef RKNND_LIST
 
 }  // namespace
 
