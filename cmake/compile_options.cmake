@@ -1,6 +1,6 @@
 # How every file of this tree is compiled: language, warnings, visibility,
-# sanitizers, and the quick compiler cache and linker when they are there.
-# Hardening flags are not set here: a package build brings them along.
+# hardening, sanitizers, and the quick compiler cache and linker when they are
+# there.
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -20,9 +20,16 @@ set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
+# What Debian hardens its packages with: a package holds what was tested.
+set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
+  string(APPEND hardening " -fcf-protection")
+endif()
+add_link_options($<$<CONFIG:Release>:-Wl,-z,relro,-z,now>)
+
 # -g1 keeps usable backtraces at a fraction of the link time of full debug info.
 foreach(lang C CXX)
-  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+  set(CMAKE_${lang}_FLAGS_RELEASE "-O2 -g1 -DNDEBUG ${hardening}")
   set(CMAKE_${lang}_FLAGS_DEBUG "-O0 -g")
   set(CMAKE_${lang}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 endforeach()
@@ -61,12 +68,10 @@ find_program(RKNND_CCACHE ccache)
 if(RKNND_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${RKNND_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${RKNND_CCACHE})
-  if(RKNND_SANITIZE)
-    # Tests have precompiled headers there; no source asks what time it is.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-        ${RKNND_CCACHE})
-  endif()
+  # Headers are precompiled; no source asks what time it is.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${RKNND_CCACHE})
 endif()
 
 include(CheckLinkerFlag)

@@ -20,6 +20,13 @@ if(RKNND_SANITIZE OR RKNND_FUZZ)
   math(EXPR RKNND_TEST_TIMEOUT "${RKNND_TEST_TIMEOUT} * 4")
 endif()
 
+# How a test's own code is compiled. What is undefined in it is not looked for:
+# that would take as long again.
+set(RKNND_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
+if(RKNND_SANITIZE MATCHES "undefined")
+  list(APPEND RKNND_TEST_OPTIONS -fno-sanitize=undefined)
+endif()
+
 # What a test's environment holds, and that of every process it starts.
 set(RKNND_TEST_ENVIRONMENT "")
 if(RKNND_SANITIZE MATCHES "thread")
@@ -62,17 +69,22 @@ function(rknnd_add_subdirectory dir)
 endfunction()
 
 # rknnd_library(name [SOURCES file...] [HEADERS file...] [PUBLIC dep...]
-#               [PRIVATE dep...])
+#               [PRIVATE dep...] [EXPORTED])
 # Without SOURCES (or with none but headers) the library is header-only.
-# Includes are written from the root of the tree.
+# Includes are written from the root of the tree. EXPORTED: what a program loads
+# as a module may see its symbols, if the program exports them.
 function(rknnd_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EXPORTED" ""
                         "SOURCES;HEADERS;PUBLIC;PRIVATE")
   _rknnd_no_rest(rknnd_library ${name} "${arg_UNPARSED_ARGUMENTS}")
   set(outside PUBLIC)
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+    if(arg_EXPORTED)
+      _rknnd_export(${name})
+    endif()
+    _rknnd_library_headers(${name} "${arg_EXPORTED}")
   else()
     set(outside INTERFACE)
     add_library(${name} INTERFACE)
@@ -100,22 +112,24 @@ function(rknnd_executable name)
 endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
-#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD])
+#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD] [PLAIN])
 # Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
 # skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
 # (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
 # ONE_THREAD: what is tested has no other, so that a build with the thread
-# sanitizer leaves it out.
+# sanitizer leaves it out. PLAIN: it is arithmetic, or text for people, so that
+# every build with a sanitizer does.
 # The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
 function(rknnd_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD;PLAIN"
                         "TIMEOUT"
                         "SOURCES;HEADERS;DEPS;LABELS")
   _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
-  if(arg_ONE_THREAD AND RKNND_SANITIZE MATCHES "thread")
+  if((arg_ONE_THREAD AND RKNND_SANITIZE MATCHES "thread") OR
+     (arg_PLAIN AND RKNND_SANITIZE))
     return()
   endif()
   rknnd_executable(${name} SOURCES ${arg_SOURCES} HEADERS ${arg_HEADERS}
@@ -124,7 +138,7 @@ function(rknnd_test name)
                                            ${PROJECT_BINARY_DIR}/bin/tests)
   # The tests' own code is not what is looked at, and there is much of it. What
   # they test is compiled as it is shipped, or with the sanitizer.
-  target_compile_options(${name} PRIVATE -O0)
+  target_compile_options(${name} PRIVATE ${RKNND_TEST_OPTIONS})
   # Other compilers are for analysis, of sources as they stand.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     _rknnd_test_headers()
@@ -164,6 +178,46 @@ endif()
   endif()
 endfunction()
 
+function(_rknnd_export target)
+  set_target_properties(${target} PROPERTIES
+    C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default)
+  # Seen, but never replaced: the compiler may still inline.
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+endfunction()
+
+# Headers that most sources of the daemon and of the devices include, and none of
+# ours, compiled once: a third of a source's time. The other folders have no
+# abseil, the kernels options of their own, and other compilers are for analysis,
+# of sources as they stand.
+function(_rknnd_library_headers library exported)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+             BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR
+     NOT folder MATCHES "^(driver|daemon)" OR folder MATCHES "rknn_file|kernels")
+    return()
+  endif()
+  set(headers rknnd_library_headers)
+  if(exported)
+    set(headers rknnd_exported_headers)
+  endif()
+  if(NOT TARGET ${headers})
+    set(empty ${PROJECT_BINARY_DIR}/library_headers.cc)
+    file(CONFIGURE OUTPUT ${empty}
+         CONTENT "// Compiled with the libraries' headers.\n")
+    add_library(${headers} OBJECT ${empty})
+    if(exported)
+      _rknnd_export(${headers})
+    endif()
+    target_link_libraries(${headers} PRIVATE
+                          absl::status absl::statusor absl::strings)
+    target_precompile_headers(${headers} PRIVATE
+      <algorithm> <functional> <map> <memory> <optional> <span> <string>
+      <vector> <absl/status/status.h> <absl/status/statusor.h>
+      <absl/strings/str_cat.h>)
+  endif()
+  target_precompile_headers(${library} REUSE_FROM ${headers})
+endfunction()
+
 # Headers that every test includes, and none of ours, compiled once: a quarter of
 # a test's time.
 function(_rknnd_test_headers)
@@ -176,7 +230,7 @@ function(_rknnd_test_headers)
   # As the programs that use them are compiled: for an executable.
   set_target_properties(rknnd_test_headers PROPERTIES
                         POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(rknnd_test_headers PRIVATE -O0 -fPIE)
+  target_compile_options(rknnd_test_headers PRIVATE ${RKNND_TEST_OPTIONS} -fPIE)
   target_link_libraries(rknnd_test_headers PRIVATE
                         GTest::gmock GTest::gtest absl::status absl::statusor
                         absl::strings)
@@ -238,6 +292,7 @@ function(rknnd_nanopb name)
   endforeach()
   add_library(${name} STATIC ${generated})
   target_compile_options(${name} PRIVATE -w)
+  _rknnd_export(${name})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_link_libraries(${name} PUBLIC nanopb::protobuf-nanopb-static)
   string(REGEX REPLACE "^rknnd_" "" short ${name})

@@ -1,11 +1,14 @@
-// The library is found beside the executable (in ../lib) or where the system
-// has its libraries; never by a name that a configuration or a client gives.
+// The library is found beside the executable (in ../lib, as in a build tree) or in
+// the folder that the installation has for rknnd's modules; never by a name that
+// a configuration or a client gives.
 
 #include "daemon/grpc_library.h"
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
@@ -14,9 +17,22 @@
 namespace rknnd {
 namespace {
 
+// By its whole path: a sanitizer's dlopen does not see the executable's RUNPATH,
+// and LD_LIBRARY_PATH has no say in what a daemon loads.
+std::string PathOfLibrary() {
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path beside =
+      folder.parent_path() / "lib" / kGrpcLibrary;
+  if (!error && std::filesystem::exists(beside, error)) return beside;
+  return std::string(RKNND_MODULE_DIR "/") + kGrpcLibrary;
+}
+
 absl::StatusOr<const transport::GrpcLibraryTable*> Load() {
   // NOW: what it does not find in this executable is said here.
-  void* const library = dlopen(kGrpcLibrary, RTLD_NOW | RTLD_NODELETE);
+  void* const library =
+      dlopen(PathOfLibrary().c_str(), RTLD_NOW | RTLD_NODELETE);
   if (library == nullptr) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): this thread's own
     const char* const reason = dlerror();

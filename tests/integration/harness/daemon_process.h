@@ -44,7 +44,7 @@ class DaemonProcess {
   [[nodiscard]] std::string log() const;
   // Waits until it says `mark` in this life, and gives what stands behind it up
   // to the next quote. Fails the test when it does not come.
-  [[nodiscard]] std::string AwaitSaid(const std::string& mark) const;
+  [[nodiscard]] std::string AwaitSaid(const std::string& mark);
   // "127.0.0.1:43211", of one that was started with --grpc 127.0.0.1:0.
   [[nodiscard]] std::string grpc_address() const {
     return AwaitSaid("gRPC at 'ipv4:");
