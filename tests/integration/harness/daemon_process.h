@@ -46,7 +46,7 @@ class DaemonProcess {
   // to the next quote. Fails the test when it does not come.
   [[nodiscard]] std::string AwaitSaid(const std::string& mark);
   // "127.0.0.1:43211", of one that was started with --grpc 127.0.0.1:0.
-  [[nodiscard]] std::string grpc_address() const {
+  [[nodiscard]] std::string grpc_address() {
     return AwaitSaid("gRPC at 'ipv4:");
   }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
