@@ -65,7 +65,7 @@ DaemonOptions WithGrpc(std::vector<std::string> more) {
   return options;
 }
 
-uint16_t GrpcPortOf(const DaemonProcess& daemon) {
+uint16_t GrpcPortOf(DaemonProcess& daemon) {
   const std::string address = daemon.grpc_address();
   return static_cast<uint16_t>(
       std::stoul(address.substr(address.rfind(':') + 1)));

@@ -24,7 +24,7 @@ int RunToEnd(const std::vector<std::string>& arguments,
 
 // A daemon's options for a gRPC port that the kernel chooses, and the port.
 DaemonOptions WithGrpc(std::vector<std::string> more = {});
-uint16_t GrpcPortOf(const DaemonProcess& daemon);
+uint16_t GrpcPortOf(DaemonProcess& daemon);
 
 }  // namespace rknnd::integration
 
