@@ -1,5 +1,6 @@
 // What rknnd is told: defaults, then /etc/rknnd/rknnd.toml (or --config), then
-// the command line. Read once by main, before anything is started.
+// the command line. Read by main before anything is started, and again by
+// reload.cc.
 
 #ifndef DAEMON_CONFIG_H_
 #define DAEMON_CONFIG_H_
@@ -37,7 +38,14 @@ struct FaultConfig {
 };
 
 struct Config {
+  // Of those that we make ourselves, when the service manager passes none. No
+  // group: the daemon's own.
   std::string socket = kDefaultSocketPath;
+  uint32_t socket_mode = 0660, admin_mode = 0600;
+  std::optional<uint32_t> socket_group, admin_group;
+  // [service]: whom a daemon that was started as root becomes; empty: nobody
+  // else.
+  std::string run_as;
   std::string device = "auto";
   std::string soc = "rk3588";
   bool pace = false;  // the software NPU's jobs end when the SoC's would
@@ -59,9 +67,9 @@ struct Config {
   core::SessionLimits limits;
   // What the NPU may map at one time; 0: as much as it can.
   uint64_t address_space = 0;
-  // Of each user's sessions together; and of some, by uid, instead.
+  // Of each user's sessions together; and of some, by uid or gid, instead.
   core::UserLimits user_limits;
-  std::map<uint32_t, core::UserLimits> users;
+  std::map<uint32_t, core::UserLimits> users, groups;
   // [scheduler], and what users and groups may have of the cores; its `spin` is
   // not set here.
   core::SchedulingOptions scheduling;
@@ -76,14 +84,16 @@ struct Config {
   transport::GrpcOptions grpc;  // no addresses: no gRPC
 };
 
-// Takes over what the text of a TOML file says. A key that is unknown or of
-// the wrong type is INVALID_ARGUMENT and named with its line.
+// Takes over what the text of a TOML file says. Keys that are unknown, of the
+// wrong type or out of their range are INVALID_ARGUMENT and named with their
+// lines, all of them, one a line of the message.
 absl::Status ReadToml(const std::string& text, const std::string& path,
                       Config& config);
 // The same for a file.
 absl::Status ReadTomlFile(const std::string& path, Config& config);
 
-// Checks what no parser can: ranges, and values that name things.
+// Checks what no parser can: what does not go together, and what the command
+// line may say. All that is wrong, as above.
 absl::Status CheckConfig(const Config& config);
 
 // $CACHE_DIRECTORY (the service manager's), else /var/cache/rknnd where it can

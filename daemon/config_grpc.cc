@@ -4,10 +4,8 @@
 
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/status/status.h"
 
 namespace rknnd {
 namespace {
@@ -24,20 +22,6 @@ constexpr uint32_t kMostRequests = 1'000'000;
 constexpr double kLeastSeconds = 1;
 constexpr double kMostSeconds = 3600;
 
-// One text, or a list of them.
-Setter Texts(std::vector<std::string>& target) {
-  return [&target](const toml::node& node) -> absl::Status {
-    target.clear();
-    if (node.is_string()) return Text(target.emplace_back())(node);
-    const auto* list = node.as_array();
-    if (list == nullptr) return WrongType("a list of texts in quotes");
-    for (const toml::node& entry : *list) {
-      RKNND_RETURN_IF_ERROR(Text(target.emplace_back())(entry));
-    }
-    return absl::OkStatus();
-  };
-}
-
 absl::Status CheckPath(const char* key, const std::string& path) {
   if (path.empty() || path.front() == '/') return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -48,16 +32,16 @@ absl::Status CheckPath(const char* key, const std::string& path) {
 
 Setters GrpcKeys(transport::GrpcOptions& options) {
   return {
-      {"listen", Texts(options.addresses)},
+      {"listen", Texts(options.addresses, /*one=*/true)},
       {"insecure", Flag(options.insecure)},
-      {"certificate", Text(options.certificate)},
-      {"key", Text(options.key)},
-      {"client_ca", Text(options.client_ca)},
-      {"operators", Texts(options.operators)},
-      {"tokens", Text(options.tokens)},
+      {"certificate", Path(options.certificate)},
+      {"key", Path(options.key)},
+      {"client_ca", Path(options.client_ca)},
+      {"operators", Texts(options.operators, /*one=*/true)},
+      {"tokens", Path(options.tokens)},
       {"message_bytes",
-       Number(options.message_bytes, kLeastMessage, kMostMessage)},
-      {"memory", Number(options.memory, kLeastMemory)},
+       Bytes(options.message_bytes, kLeastMessage, kMostMessage)},
+      {"memory", Bytes(options.memory, kLeastMemory)},
       {"connections", Number(options.connections, 1, kMostConnections)},
       {"streams", Number(options.streams, 1, kMostStreams)},
       {"requests", Number(options.requests, 1, kMostRequests)},
@@ -68,18 +52,18 @@ Setters GrpcKeys(transport::GrpcOptions& options) {
 }
 
 absl::Status CheckGrpc(const transport::GrpcOptions& options) {
-  RKNND_RETURN_IF_ERROR(CheckPath("grpc.certificate", options.certificate));
-  RKNND_RETURN_IF_ERROR(CheckPath("grpc.key", options.key));
-  RKNND_RETURN_IF_ERROR(CheckPath("grpc.client_ca", options.client_ca));
-  RKNND_RETURN_IF_ERROR(CheckPath("grpc.tokens", options.tokens));
-  RKNND_RETURN_IF_ERROR(
-      CheckPath("models.repository", options.model_repository));
+  Complaints complaints;
+  complaints.Add(CheckPath("grpc.certificate", options.certificate));
+  complaints.Add(CheckPath("grpc.key", options.key));
+  complaints.Add(CheckPath("grpc.client_ca", options.client_ca));
+  complaints.Add(CheckPath("grpc.tokens", options.tokens));
+  complaints.Add(CheckPath("models.repository", options.model_repository));
   if (!options.operators.empty() && options.client_ca.empty()) {
-    return absl::InvalidArgumentError(
+    complaints.Add(absl::InvalidArgumentError(
         "grpc.operators are names of clients' certificates, which takes "
-        "grpc.client_ca; for tokens, roles stand in their file");
+        "grpc.client_ca; for tokens, roles stand in their file"));
   }
-  return absl::OkStatus();
+  return complaints.status();
 }
 
 }  // namespace rknnd

@@ -1,65 +1,22 @@
-// See the header. Names of users and groups are looked up once, when the file
-// is read: an unknown one is an error there and not a limit that never holds.
+// The file is an administrator's: wrong, perhaps, but not hostile.
 
 #include "daemon/config_limits.h"
 
-#include <grp.h>
-#include <pwd.h>
+#include <limits>
 
-#include <cerrno>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/config_names.h"
 
 namespace rknnd {
 namespace {
 
 // Shares are proportions: a thousandth of another's is a mistake.
 constexpr uint32_t kMostWeight = 1000;
-
-// An entry of passwd or group; no system's is larger by much, and it grows.
-constexpr size_t kNameRoom = 4096;
-constexpr size_t kMostNameRoom = size_t{1} << 20;
-
-// The number that getpwnam_r or getgrnam_r knows `name` by.
-template <class Entry, class Look, class Member>
-absl::StatusOr<uint32_t> Find(const char* what, const std::string& name,
-                              Look look, Member member) {
-  for (size_t room = kNameRoom; room <= kMostNameRoom; room *= 4) {
-    std::vector<char> buffer(room);
-    Entry entry{};
-    Entry* found = nullptr;
-    const int error =
-        look(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-    if (error == ERANGE) continue;
-    if (found == nullptr) break;
-    return found->*member;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "is '", name, "': this machine has no ", what, " of that name"));
-}
-
-Setter UserName(uint32_t& uid) {
-  return [&uid](const toml::node& node) -> absl::Status {
-    std::string name;
-    RKNND_RETURN_IF_ERROR(Text(name)(node));
-    RKNND_ASSIGN_OR_RETURN(
-        uid, Find<passwd>("user", name, getpwnam_r, &passwd::pw_uid));
-    return absl::OkStatus();
-  };
-}
-
-Setter GroupName(uint32_t& gid) {
-  return [&gid](const toml::node& node) -> absl::Status {
-    std::string name;
-    RKNND_RETURN_IF_ERROR(Text(name)(node));
-    RKNND_ASSIGN_OR_RETURN(
-        gid, Find<::group>("group", name, getgrnam_r, &::group::gr_gid));
-    return absl::OkStatus();
-  };
-}
+// That a core mask of the vendor's can name.
+constexpr uint32_t kLastCore = 2;
+// All that a file can say.
+constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max();
 
 Setter Ceiling(std::optional<core::Priority>& target) {
   return [&target](const toml::node& node) -> absl::Status {
@@ -75,6 +32,24 @@ Setter Ceiling(std::optional<core::Priority>& target) {
       return absl::InvalidArgumentError(absl::StrCat(
           "is '", word, "', must be \"high\", \"medium\" or \"low\""));
     }
+    return absl::OkStatus();
+  };
+}
+
+// The cores that may be used, by number.
+Setter Cores(std::optional<uint32_t>& target) {
+  return [&target](const toml::node& node) -> absl::Status {
+    const auto* list = node.as_array();
+    if (list == nullptr || list->empty()) {
+      return WrongType("a list of cores, as [0, 1]");
+    }
+    uint32_t cores = 0;
+    for (const toml::node& entry : *list) {
+      uint32_t core = 0;
+      RKNND_RETURN_IF_ERROR(Number(core, 0, kLastCore)(entry));
+      cores |= uint32_t{1} << core;
+    }
+    target = cores;
     return absl::OkStatus();
   };
 }
@@ -102,88 +77,98 @@ absl::Status CheckNamed(const toml::table& table, const std::string& path,
 
 }  // namespace
 
-core::SharePolicy UserKeys::Share::Over(core::SharePolicy policy) const {
-  if (ceiling.has_value()) policy.ceiling = *ceiling;
-  if (weight.has_value()) policy.weight = *weight;
+bool UserKeys::Entry::names_limits() const {
+  return memory.has_value() || contexts.has_value() || buffers.has_value() ||
+         sessions.has_value() || queue.has_value();
+}
+
+bool UserKeys::Entry::names_share() const {
+  return ceiling.has_value() || weight.has_value() || cores.has_value();
+}
+
+core::UserLimits UserKeys::Entry::Over(core::UserLimits limits) const {
+  limits.memory = memory.value_or(limits.memory);
+  limits.contexts = contexts.value_or(limits.contexts);
+  limits.buffers = buffers.value_or(limits.buffers);
+  limits.sessions = sessions.value_or(limits.sessions);
+  limits.queue = queue.value_or(limits.queue);
+  return limits;
+}
+
+core::SharePolicy UserKeys::Entry::Over(core::SharePolicy policy) const {
+  policy.ceiling = ceiling.value_or(policy.ceiling);
+  policy.weight = weight.value_or(policy.weight);
+  policy.cores = cores.value_or(policy.cores);
   return policy;
 }
 
-Setters UserKeys::LimitKeys(core::UserLimits& limits) {
+Setters UserKeys::KeysOf(Entry& entry) {
   return {
-      {"memory", Number(limits.memory, 0)},
-      {"contexts", Number(limits.contexts, 0)},
-      {"buffers", Number(limits.buffers, 0)},
+      {"memory", Number(entry.memory, 0, kMostBytes, " bytes")},
+      {"contexts", Number(entry.contexts, 0)},
+      {"buffers", Number(entry.buffers, 0)},
+      {"sessions", Number(entry.sessions, 0)},
+      {"queue", Number(entry.queue, 0)},
+      {"max_priority", Ceiling(entry.ceiling)},
+      {"weight", Number(entry.weight, 1, kMostWeight)},
+      {"cores", Cores(entry.cores)},
   };
 }
 
-void UserKeys::AddShareKeys(Setters& setters, Share& share) {
-  setters["max_priority"] = Ceiling(share.ceiling);
-  setters["weight"] = [&share](const toml::node& node) {
-    return Number(share.weight.emplace(), 1, kMostWeight)(node);
-  };
-}
-
-absl::Status UserKeys::ReadUser(const toml::table& table,
-                                const std::string& path) {
-  User user;
-  uint32_t uid = 0;
-  Setters setters = LimitKeys(user.limits);
-  AddShareKeys(setters, user.share);
-  setters["uid"] = Number(uid, 0);
-  setters["user"] = UserName(uid);
-  RKNND_RETURN_IF_ERROR(Apply(table, setters, "limits.users.", path));
-  return CheckNamed(table, path, "limits.users.uid", "user", uid,
-                    users_.emplace(uid, user).second);
-}
-
-absl::Status UserKeys::ReadGroup(const toml::table& table,
-                                 const std::string& path) {
-  Share share;
-  uint32_t gid = 0;
-  Setters setters;
-  AddShareKeys(setters, share);
-  setters["gid"] = Number(gid, 0);
-  setters["group"] = GroupName(gid);
-  RKNND_RETURN_IF_ERROR(Apply(table, setters, "limits.groups.", path));
-  return CheckNamed(table, path, "limits.groups.gid", "group", gid,
-                    groups_.emplace(gid, share).second);
+absl::Status UserKeys::Read(const toml::table& table, const std::string& path,
+                            const Kind& kind, std::map<uint32_t, Entry>& all) {
+  Entry entry;
+  uint32_t number = 0;
+  Setters setters = KeysOf(entry);
+  setters[kind.number] = Number(number, 0);
+  setters[kind.word] = kind.name(number);
+  Complaints complaints;
+  complaints.Add(Apply(table, setters, kind.table + ".", path));
+  // One whose name is unknown is nobody's, and not another's again.
+  const bool known = complaints.status().ok();
+  complaints.Add(CheckNamed(
+      table, path, absl::StrCat(kind.table, ".", kind.number), kind.word,
+      number, !known || all.emplace(number, entry).second));
+  if (known && !entry.names_limits() && !entry.names_share()) {
+    complaints.Add(AtTable(table, path, kind.table,
+                           "limits nothing: name a limit in it, of which 0 is "
+                           "none"));
+  }
+  return complaints.status();
 }
 
 void UserKeys::AddTo(Setters& limits, const std::string& path) {
-  limits["user"] = [this, path](const toml::node& node) -> absl::Status {
-    const auto* table = node.as_table();
-    if (table == nullptr) return WrongType("a table: [limits.user]");
-    User& all = all_.emplace();
-    Setters setters = LimitKeys(all.limits);
-    AddShareKeys(setters, all.share);
-    return Apply(*table, setters, "limits.user.", path);
-  };
-  limits["users"] = EachTable(
-      "[[limits.users]]",
-      [this, path](const toml::table& table) { return ReadUser(table, path); });
+  limits["user"] = Table("limits.user", KeysOf(all_), path);
+  limits["users"] =
+      EachTable("[[limits.users]]", [this, path](const auto& table) {
+        return Read(table, path, {"user", "uid", "limits.users", &UserName},
+                    users_);
+      });
   limits["groups"] =
-      EachTable("[[limits.groups]]", [this, path](const toml::table& table) {
-        return ReadGroup(table, path);
+      EachTable("[[limits.groups]]", [this, path](const auto& table) {
+        return Read(table, path, {"group", "gid", "limits.groups", &GroupName},
+                    groups_);
       });
 }
 
 void UserKeys::ApplyTo(core::UserLimits& all,
                        std::map<uint32_t, core::UserLimits>& users,
+                       std::map<uint32_t, core::UserLimits>& groups,
                        core::SchedulingOptions& scheduling) const {
-  if (all_.has_value()) {
-    all = all_->limits;
-    scheduling.share = all_->share.Over(scheduling.share);
-  }
-  for (const auto& [uid, user] : users_) {
-    users[uid] = user.limits;
-    // Else the user's groups have a say.
-    if (user.share.named()) {
-      scheduling.users[uid] = user.share.Over(scheduling.share);
+  all = all_.Over(all);
+  scheduling.share = all_.Over(scheduling.share);
+  // Where an entry names nothing of a kind, others have a say: a user's groups,
+  // then [limits.user].
+  for (const auto& [uid, entry] : users_) {
+    if (entry.names_limits()) users[uid] = entry.Over(all);
+    if (entry.names_share()) {
+      scheduling.users[uid] = entry.Over(scheduling.share);
     }
   }
-  for (const auto& [gid, share] : groups_) {
-    if (share.named()) {
-      scheduling.groups[gid] = share.Over(scheduling.share);
+  for (const auto& [gid, entry] : groups_) {
+    if (entry.names_limits()) groups[gid] = entry.Over(all);
+    if (entry.names_share()) {
+      scheduling.groups[gid] = entry.Over(scheduling.share);
     }
   }
 }

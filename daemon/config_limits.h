@@ -1,5 +1,6 @@
 // [limits.user], [[limits.users]] and [[limits.groups]]: what users may hold,
-// and what they may have of the cores. Used by config.cc.
+// and what they may have of the cores. What an entry does not name is as in
+// [limits.user]. Used by config.cc.
 
 #ifndef DAEMON_CONFIG_LIMITS_H_
 #define DAEMON_CONFIG_LIMITS_H_
@@ -24,32 +25,36 @@ class UserKeys {
   // Once all is read.
   void ApplyTo(core::UserLimits& all,
                std::map<uint32_t, core::UserLimits>& users,
+               std::map<uint32_t, core::UserLimits>& groups,
                core::SchedulingOptions& scheduling) const;
 
  private:
-  // Of the cores. What is not named is as in [limits.user].
-  struct Share {
+  // What an entry names.
+  struct Entry {
+    std::optional<uint64_t> memory;
+    std::optional<uint32_t> contexts, buffers, sessions, queue;
     std::optional<core::Priority> ceiling;
-    std::optional<uint32_t> weight;
+    std::optional<uint32_t> weight, cores;
 
-    [[nodiscard]] bool named() const {
-      return ceiling.has_value() || weight.has_value();
-    }
+    [[nodiscard]] bool names_limits() const;
+    [[nodiscard]] bool names_share() const;
+    [[nodiscard]] core::UserLimits Over(core::UserLimits limits) const;
     [[nodiscard]] core::SharePolicy Over(core::SharePolicy policy) const;
   };
-  struct User {
-    core::UserLimits limits;  // what is not named has none
-    Share share;
+  // Those of users, or of groups.
+  struct Kind {
+    std::string word;    // "user"
+    std::string number;  // "uid"
+    std::string table;   // "limits.users"
+    Setter (*name)(uint32_t& number);
   };
 
-  static Setters LimitKeys(core::UserLimits& limits);
-  static void AddShareKeys(Setters& setters, Share& share);
-  absl::Status ReadUser(const toml::table& table, const std::string& path);
-  absl::Status ReadGroup(const toml::table& table, const std::string& path);
+  static Setters KeysOf(Entry& entry);
+  static absl::Status Read(const toml::table& table, const std::string& path,
+                           const Kind& kind, std::map<uint32_t, Entry>& all);
 
-  std::optional<User> all_;
-  std::map<uint32_t, User> users_;
-  std::map<uint32_t, Share> groups_;
+  Entry all_;
+  std::map<uint32_t, Entry> users_, groups_;
 };
 
 }  // namespace rknnd

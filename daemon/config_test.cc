@@ -169,6 +169,87 @@ TEST(ConfigTest, WrongFieldOfAPresetFaultIsNamed) {
               HasSubstr("faults.preset 'throttle': 'factor' is 0.5"));
 }
 
+TEST(ConfigTest, AllThatIsWrongIsSaidAtOnce) {
+  EXPECT_EQ(Complaint("sockett = 1\n"
+                      "log_level = 6\n"
+                      "[limits]\n"
+                      "memori = 1\n"
+                      "buffers = \"many\"\n"
+                      "[limits.user]\n"
+                      "weight = 0\n"
+                      "[[limits.users]]\n"
+                      "user = \"no such user\"\n"
+                      "[grpc]\n"
+                      "message_bytes = 5\n"
+                      "[modells]\n"),
+            "'test.toml' line 1: key 'sockett' is unknown to this version; did "
+            "you mean 'socket'?\n"
+            "'test.toml' line 2: key 'log_level' is 6, must be 0 to 5\n"
+            "'test.toml' line 4: key 'limits.memori' is unknown to this "
+            "version; did you mean 'limits.memory'?\n"
+            "'test.toml' line 5: key 'limits.buffers' must be a whole number\n"
+            "'test.toml' line 7: key 'limits.user.weight' is 0, must be 1 to "
+            "1000\n"
+            "'test.toml' line 9: key 'limits.users.user' is 'no such user': "
+            "this machine has no user of that name\n"
+            "'test.toml' line 11: key 'grpc.message_bytes' is 5, must be 65536 "
+            "to 2147483647 bytes\n"
+            "'test.toml' line 12: key 'modells' is unknown to this version; "
+            "did you mean 'models'?");
+}
+
+TEST(ConfigTest, WhatDoesNotGoTogetherIsSaidAtOnceToo) {
+  Config config;
+  config.device = "hard";
+  config.socket = "here";
+  config.preload = {"a.onnx"};
+  EXPECT_THAT(std::string(CheckConfig(config).message()),
+              AllOf(HasSubstr("'hard'"), HasSubstr("\n"), HasSubstr("'here'"),
+                    HasSubstr("'a.onnx'")));
+}
+
+TEST(ConfigTest, KeyGivenTwiceIsRefused) {
+  EXPECT_THAT(Complaint("grace = 1\ngrace = 2\n"),
+              HasSubstr("'test.toml' line 2"));
+  EXPECT_THAT(Complaint("[limits]\n[limits]\n"),
+              HasSubstr("'test.toml' line 2"));
+}
+
+TEST(ConfigTest, SocketsAndUserAreTakenOver) {
+  Config config;
+  const absl::Status status = ReadToml(R"(
+socket_mode = 0o666
+socket_group = "root"
+admin_mode = 0o660
+admin_group = 5
+[service]
+user = "rknnd"
+)",
+                                       "test.toml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.socket_mode, 0666U);
+  EXPECT_EQ(config.socket_group, 0U);
+  EXPECT_EQ(config.admin_mode, 0660U);
+  EXPECT_EQ(config.admin_group, 5U);
+  EXPECT_EQ(config.run_as, "rknnd");
+  EXPECT_THAT(Complaint("socket_mode = 660\n"),
+              HasSubstr("is 0o1224, must be 0o600 to 0o666"));
+  EXPECT_THAT(Complaint("socket_mode = 0o060\n"), HasSubstr("is 0o60"));
+  EXPECT_THAT(Complaint("socket_mode = \"0660\"\n"), HasSubstr("a mode"));
+  EXPECT_THAT(Complaint("admin_group = \"no such group\"\n"),
+              HasSubstr("no group of that name"));
+  EXPECT_THAT(Complaint("admin_group = true\n"),
+              HasSubstr("a group's name or number"));
+}
+
+TEST(ConfigTest, WhatIsNoFileIsRefused) {
+  Config config;
+  EXPECT_THAT(std::string(ReadTomlFile("/dev/null", config).message()),
+              HasSubstr("'/dev/null' is no regular file"));
+  EXPECT_THAT(std::string(ReadTomlFile("/tmp", config).message()),
+              HasSubstr("'/tmp' is no regular file"));
+}
+
 TEST(ConfigTest, UnknownKeyIsNamedWithItsLine) {
   Config config;
   const absl::Status status =
@@ -183,42 +264,6 @@ TEST(ConfigTest, UnknownLimitIsNamedWithItsTable) {
   const absl::Status status =
       ReadToml("[limits]\nmemori = 1\n", "test.toml", config);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'limits.memori'"));
-}
-
-TEST(ConfigTest, LimitsOfUsersAndOfTheAddressSpaceAreTakenOver) {
-  Config config;
-  const absl::Status status = ReadToml(
-      "[limits]\naddress_space = 1073741824\n"
-      "[limits.user]\nmemory = 4096\ncontexts = 5\nbuffers = 6\n"
-      "[[limits.users]]\nuid = 0\n"
-      "[[limits.users]]\nuid = 1000\nmemory = 8192\n",
-      "test.toml", config);
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(config.address_space, 1'073'741'824U);
-  EXPECT_EQ(config.user_limits.memory, 4096U);
-  EXPECT_EQ(config.user_limits.contexts, 5U);
-  EXPECT_EQ(config.user_limits.buffers, 6U);
-  ASSERT_EQ(config.users.size(), 2U);
-  EXPECT_EQ(config.users[0].memory, 0U);
-  EXPECT_EQ(config.users[1000].memory, 8192U);
-  EXPECT_EQ(config.users[1000].contexts, 0U);
-}
-
-TEST(ConfigTest, UsersOfLimitsAreNamedOnceEach) {
-  Config config;
-  EXPECT_THAT(
-      std::string(
-          ReadToml("[[limits.users]]\nmemory = 1\n", "t", config).message()),
-      HasSubstr("'limits.users.uid' is missing"));
-  EXPECT_THAT(std::string(ReadToml("[[limits.users]]\nuid = 7\n"
-                                   "[[limits.users]]\nuid = 7\n",
-                                   "t", config)
-                              .message()),
-              HasSubstr("names user 7 again"));
-  EXPECT_THAT(
-      std::string(
-          ReadToml("[limits.user]\nsessions = 1\n", "t", config).message()),
-      HasSubstr("'limits.user.sessions' is unknown"));
 }
 
 TEST(ConfigTest, WrongTypeIsRefused) {
@@ -366,77 +411,6 @@ TEST(ConfigTest, SchedulersBoundsMustBeOfUse) {
     EXPECT_FALSE(
         ReadToml(std::string("[scheduler]\n") + wrong, "f.toml", config).ok())
         << wrong;
-  }
-}
-
-TEST(ConfigTest, SharesOfUsersAndGroupsAreTakenOver) {
-  Config config;
-  EXPECT_EQ(config.scheduling.share.ceiling, core::Priority::kMedium);
-  const absl::Status status = ReadToml(R"(
-[[limits.groups]]
-gid = 5
-max_priority = "high"
-[[limits.users]]
-uid = 1000
-weight = 300
-[[limits.users]]
-user = "root"
-max_priority = "high"
-weight = 400
-[limits.user]
-max_priority = "low"
-weight = 50
-)",
-                                       "f.toml", config);
-  ASSERT_TRUE(status.ok()) << status;
-  using core::Priority;
-  using core::SharePolicy;
-  EXPECT_EQ(config.scheduling.share, (SharePolicy{Priority::kLow, 50}));
-  EXPECT_EQ(config.scheduling.users,
-            (std::map<uint32_t, SharePolicy>{{0, {Priority::kHigh, 400}},
-                                             {1000, {Priority::kLow, 300}}}));
-  EXPECT_EQ(config.scheduling.groups,
-            (std::map<uint32_t, SharePolicy>{{5, {Priority::kHigh, 50}}}));
-}
-
-TEST(ConfigTest, UserWithoutAShareOfItsOwnHasThatOfItsGroups) {
-  Config config;
-  ASSERT_TRUE(
-      ReadToml("[[limits.users]]\nuid = 7\nmemory = 8192\n", "f", config).ok());
-  EXPECT_EQ(config.users[7].memory, 8192U);
-  EXPECT_TRUE(config.scheduling.users.empty());
-}
-
-TEST(ConfigTest, WrongSharesAreRefusedWithTheirLine) {
-  const struct {
-    const char *text, *says;
-  } wrong[] = {
-      {"[limits.user]\nmax_priority = \"urgent\"\n",
-       "'f' line 2: key 'limits.user.max_priority' is 'urgent', must be "
-       "\"high\", \"medium\" or \"low\""},
-      {"[limits.user]\nweight = 0\n",
-       "'f' line 2: key 'limits.user.weight' is 0, must be 1 to 1000"},
-      {"[[limits.users]]\nuser = \"no such user\"\n",
-       "'f' line 2: key 'limits.users.user' is 'no such user': this machine "
-       "has no user of that name"},
-      {"[[limits.groups]]\ngroup = \"no such group\"\n",
-       "'f' line 2: key 'limits.groups.group' is 'no such group': this machine "
-       "has no group of that name"},
-      {"[[limits.users]]\nuid = 0\nuser = \"root\"\n", "stands beside 'user'"},
-      {"[[limits.users]]\nuid = 0\n[[limits.users]]\nuser = \"root\"\n",
-       "names user 0 again"},
-      {"[[limits.groups]]\nweight = 5\n",
-       "'f' line 1: key 'limits.groups.gid' is missing"},
-      {"[[limits.groups]]\ngid = 5\n[[limits.groups]]\ngid = 5\n",
-       "names group 5 again"},
-      {"[[limits.groups]]\ngid = 5\nmemory = 4096\n",
-       "key 'limits.groups.memory' is unknown"},
-      {"[limits]\ngroups = 5\n", "must be a list: [[limits.groups]]"},
-  };
-  for (const auto& one : wrong) {
-    Config config;
-    EXPECT_THAT(std::string(ReadToml(one.text, "f", config).message()),
-                HasSubstr(one.says));
   }
 }
 

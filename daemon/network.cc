@@ -53,9 +53,35 @@ absl::Status Network::ServeGrpc() {
 }
 
 absl::Status Network::ServeMetrics() {
-  if (config_.metrics.empty()) return absl::OkStatus();
+  RKNND_ASSIGN_OR_RETURN(NewMetrics metrics, PrepareMetrics(config_.metrics));
+  TakeMetrics(std::move(metrics));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Network::NewMetrics> Network::PrepareMetrics(
+    const std::string& address) {
+  NewMetrics metrics{address, address != metrics_address_, nullptr};
+  if (metrics.changed && !address.empty()) {
+    RKNND_ASSIGN_OR_RETURN(metrics.server, StartMetrics(address));
+  }
+  return metrics;
+}
+
+void Network::TakeMetrics(NewMetrics metrics) {
+  if (!metrics.changed) return;
+  metrics_address_ = std::move(metrics.address);
+  metrics_ = std::move(metrics.server);
+  log_.Write(transport::Severity::kInfo,
+             metrics_ == nullptr
+                 ? std::string("no metrics any more")
+                 : absl::StrCat("metrics at 'http://", metrics_->address(),
+                                "/metrics'"));
+}
+
+absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> Network::StartMetrics(
+    const std::string& address) {
   metrics::MetricsOptions options;
-  options.address = config_.metrics;
+  options.address = address;
   options.loop = &runtime_.loop();
   options.look = [&runtime = runtime_] {
     metrics::BoardFigures figures;
@@ -67,11 +93,7 @@ absl::Status Network::ServeMetrics() {
     figures.failures = runtime.failures().failures();
     return figures;
   };
-  RKNND_ASSIGN_OR_RETURN(metrics_, metrics::MetricsServer::Start(options));
-  log_.Write(
-      transport::Severity::kInfo,
-      absl::StrCat("metrics at 'http://", metrics_->address(), "/metrics'"));
-  return absl::OkStatus();
+  return metrics::MetricsServer::Start(options);
 }
 
 void Network::Advertise() {

@@ -5,8 +5,10 @@
 #define DAEMON_NETWORK_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "daemon/advertisement.h"
 #include "daemon/config.h"
 #include "daemon/metrics/metrics_server.h"
@@ -29,15 +31,30 @@ class Network {
 
   absl::Status ServeGrpc();
   absl::Status ServeMetrics();
+
+  // Metrics at another address: nothing changes until they are taken, so that
+  // an address that cannot be had leaves the one before.
+  struct NewMetrics {
+    std::string address;
+    bool changed = false;
+    std::unique_ptr<metrics::MetricsServer> server;  // null: none is wanted
+  };
+  absl::StatusOr<NewMetrics> PrepareMetrics(const std::string& address);
+  void TakeMetrics(NewMetrics metrics);
+
   // Tells of gRPC's port, where that is asked for and can be done.
   void Advertise();
 
  private:
+  absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> StartMetrics(
+      const std::string& address);
+
   const Config& config_;
   Runtime& runtime_;
   transport::EventLog& log_;
   std::unique_ptr<transport::GrpcServer> grpc_;
   std::unique_ptr<metrics::MetricsServer> metrics_;
+  std::string metrics_address_;  // as configured; empty: none
   std::unique_ptr<Advertisement> advertisement_;
 };
 

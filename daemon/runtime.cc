@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/core/worker_pulse.h"
 #include "driver/memory/fault_guard.h"
 
 namespace rknnd {
@@ -16,6 +17,10 @@ namespace {
 // still queued. Longer than any job of a camera pipeline; service managers
 // wait 90 s.
 constexpr base::Nanoseconds kDrainDeadline = 20 * base::kSecond;
+
+// A thread that computes is not stuck, but nor is it of any use if one task
+// keeps it for longer than this. The largest model compiles in minutes.
+constexpr base::Nanoseconds kLongestTask = 30 * 60 * base::kSecond;
 
 }  // namespace
 
@@ -79,8 +84,8 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.physical = &*physical_;
   service.clock = &clock_;
   service.loop = loop_.get();
-  service.loader = &loader_;
-  service.pager = &pager_;
+  service.loader = &loading_;
+  service.pager = &paging_;
   service.timers = &*timers_;
   service.waker = workers_.get();
   service.fences = &*fences_;
@@ -89,11 +94,13 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.address_space = options.address_space;
   service.user_limits = options.user_limits;
   service.users = options.users;
+  service.groups = options.groups;
   service.scheduling = options.scheduling;
   service.trace_dir = options.trace_dir;
   service.foreign_users = &foreign_users_;
   service.model_grace = options.model_grace;
   service.cache_dir = options.cache_dir;
+  service.keeper = options.keeper;
   service.cache_limit = options.cache_bytes;
   service.preload = options.preload;
   service.vendor_sharing = options.vendor_sharing;
@@ -105,7 +112,6 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   environment.service = service_.get();
   environment.workers = workers_.get();
   environment.failures = &*failures_;
-  environment.limits = options.limits;
   if (options.board.has_value()) MakeBoard(*options.board);
   environment.board = board_.get();
   server_ = std::make_unique<transport::SessionServer>(environment,
@@ -130,7 +136,7 @@ void Runtime::MakeBoard(const RuntimeBoard& about) {
   options.service = service_.get();
   options.waker = workers_.get();
   options.loop = loop_.get();
-  options.pager = &pager_;
+  options.pager = &paging_;
   options.timers = &*timers_;
   board_ = std::make_unique<board::BoardImpl>(options);
 }
@@ -181,6 +187,46 @@ Runtime::~Runtime() {
   faulty_.reset();
   device_.reset();
   loop_.reset();
+}
+
+void Runtime::AddProgress(ProgressWatch& watch) {
+  struct Thread {
+    const char* name;
+    TaskMeter* tasks;
+  };
+  for (const Thread& thread :
+       {Thread{"the loader", &loading_}, Thread{"the pager", &paging_}}) {
+    watch.Add(thread.name, [tasks = thread.tasks] {
+      return ProgressWatch::Look{tasks->busy(),
+                                 tasks->ended() + tasks->cpu_time()};
+    });
+    watch.Add(
+        absl::StrCat("a task of ", thread.name),
+        [tasks = thread.tasks] {
+          return ProgressWatch::Look{tasks->busy(), tasks->ended()};
+        },
+        kLongestTask);
+  }
+  for (size_t worker = 0; worker < workers_->count(); ++worker) {
+    watch.Add(absl::StrCat("worker ", worker), [this, worker] {
+      const uint64_t pulse = workers_->PulseOf(worker);
+      return ProgressWatch::Look{core::WorkerPulse::IsAtWork(pulse), pulse};
+    });
+  }
+  watch.Add("an event that no worker takes", [this] {
+    return ProgressWatch::Look{workers_->HasEvent(), workers_->counts().wakes};
+  });
+  watch.Add("the scheduler, with a job whose turn it is and a free core,",
+            [this] {
+              const auto progress = service_->runner().progress();
+              return ProgressWatch::Look{progress.can_begin, progress.turns};
+            });
+  watch.Add("the end of jobs whose time is over", [this] {
+    const auto progress = service_->runner().progress();
+    return ProgressWatch::Look{
+        progress.expires && progress.next_expiry < clock_.Now(),
+        static_cast<uint64_t>(progress.next_expiry)};
+  });
 }
 
 void Runtime::Run() { loop_->Run(); }

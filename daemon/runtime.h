@@ -19,9 +19,13 @@
 #include "base/posix/task_thread.h"
 #include "daemon/board/board.h"
 #include "daemon/board/log_tail.h"
+#include "daemon/core/events.h"
+#include "daemon/core/model_keeper.h"
 #include "daemon/core/service.h"
 #include "daemon/core/types.h"
 #include "daemon/foreign_users.h"
+#include "daemon/progress_watch.h"
+#include "daemon/task_meter.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/fences.h"
 #include "daemon/transport/session/server.h"
@@ -58,13 +62,14 @@ struct RuntimeOptions {
   core::SessionLimits limits;
   uint64_t address_space = 0;  // 0: the device's
   core::UserLimits user_limits;
-  std::map<uint32_t, core::UserLimits> users;  // by uid, instead
+  std::map<uint32_t, core::UserLimits> users, groups;  // by id, instead
   core::SchedulingOptions scheduling;
   std::string trace_dir;  // for timelines of jobs that hang; empty: none
   transport::ServerLimits server_limits;
   std::vector<driver::PhysicalWindow> physical_memory;  // that users may reach
   base::Nanoseconds model_grace = 30 * base::kSecond;
-  std::string cache_dir;  // empty: none
+  std::string cache_dir;                // empty: none
+  core::ModelKeeper* keeper = nullptr;  // null: none; outlives the runtime
   uint64_t cache_bytes = uint64_t{4} << 30;
   std::vector<std::string> preload;  // files of models
   bool vendor_sharing = false;
@@ -101,6 +106,10 @@ class Runtime {
   [[nodiscard]] transport::Board* board() { return board_.get(); }  // or null
   [[nodiscard]] const driver::Heaps& heaps() const { return *heaps_; }
 
+  // Tells `watch`, which is asked on the loop while it runs, about all that
+  // works here.
+  void AddProgress(ProgressWatch& watch);
+
  private:
   // Core's timers on the loop.
   class Timers final : public core::TimerQueue {
@@ -123,6 +132,10 @@ class Runtime {
     void Log(uint32_t /*level*/, const std::string& text) override {
       log_->Note(text);
     }
+    void LogEvent(uint32_t /*level*/, const std::string& text,
+                  const core::EventFields& fields) override {
+      log_->Note(text, fields);
+    }
 
    private:
     transport::FailureLog* const log_;
@@ -143,6 +156,8 @@ class Runtime {
   std::optional<driver::Heaps> heaps_;
   std::optional<driver::PhysicalMemory> physical_;
   base::TaskThread loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
+  // Through which all tasks of theirs go.
+  TaskMeter loading_{&loader_}, paging_{&pager_};
   std::unique_ptr<transport::Workers> workers_;
   std::optional<transport::Fences> fences_;  // in the workers' set
   std::unique_ptr<core::Service> service_;

@@ -2,7 +2,6 @@
 
 #include "daemon/systemd.h"
 
-#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 #include <cstdint>
@@ -14,19 +13,8 @@
 #include "base/status/status.h"
 
 namespace rknnd {
-namespace {
 
-constexpr char kAdminName[] = "admin";
-constexpr char kAdminFile[] = "admin.sock";
-
-bool EndsWith(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<PassedSocket>> TakePassedSockets() {
+absl::StatusOr<std::vector<PassedFd>> TakePassedFds() {
   char** names = nullptr;
   // Sets close-on-exec; the variables go, so that children see none.
   const int count = sd_listen_fds_with_names(1, &names);
@@ -34,37 +22,37 @@ absl::StatusOr<std::vector<PassedSocket>> TakePassedSockets() {
     return base::ToStatus(
         base::ErrnoError(-count, "take the service manager's sockets"));
   }
-  std::vector<PassedSocket> sockets;
-  absl::Status status;
+  std::vector<PassedFd> passed;
   for (int i = 0; i < count; ++i) {
-    PassedSocket socket;
-    socket.fd = base::UniqueFd(SD_LISTEN_FDS_START + i);
-    const std::string name = names != nullptr && names[i] ? names[i] : "";
+    PassedFd one;
+    one.fd = base::UniqueFd(SD_LISTEN_FDS_START + i);
+    if (names != nullptr && names[i] != nullptr) one.name = names[i];
     if (names != nullptr) std::free(names[i]);
-    if (sd_is_socket(socket.fd.get(), AF_UNIX, SOCK_SEQPACKET, 1) <= 0) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          "socket '", name,
-          "' of the service manager is no listening Unix "
-          "socket of kind SEQPACKET: use ListenSequentialPacket="));
-      continue;
-    }
-    socket.admin = name == kAdminName || EndsWith(name, kAdminFile) ||
-                   EndsWith(name, "-admin.socket");
-    sockets.push_back(std::move(socket));
+    passed.push_back(std::move(one));
   }
   std::free(names);
-  if (!status.ok()) return status;
-  return sockets;
+  return passed;
 }
 
-void NotifyServiceManager(const std::string& state) {
-  sd_notify(0, state.c_str());
+void NotifyServiceManager(const std::string& state, std::span<const int> fds) {
+  sd_pid_notify_with_fds(0, 0, state.c_str(), fds.data(),
+                         static_cast<unsigned>(fds.size()));
 }
 
-base::Nanoseconds WatchdogPeriod() {
+bool HasServiceManager() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+  return std::getenv("NOTIFY_SOCKET") != nullptr;
+}
+
+std::string ReloadingState() {
+  return absl::StrCat("RELOADING=1\nMONOTONIC_USEC=",
+                      base::MonotonicClock().Now() / base::kMicrosecond);
+}
+
+base::Nanoseconds WatchdogTime() {
   uint64_t microseconds = 0;
   if (sd_watchdog_enabled(0, &microseconds) <= 0) return 0;
-  return static_cast<base::Nanoseconds>(microseconds / 2) * base::kMicrosecond;
+  return static_cast<base::Nanoseconds>(microseconds) * base::kMicrosecond;
 }
 
 }  // namespace rknnd

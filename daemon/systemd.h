@@ -1,9 +1,11 @@
-// The service manager's side of rknnd: sockets it passes, readiness, watchdog.
-// Used by main only; all of it does nothing when there is no service manager.
+// The words between rknnd and its service manager: fds it passes and keeps for
+// us, readiness, reload, watchdog. Used by main and what it makes; all of it
+// does nothing when there is no service manager.
 
 #ifndef DAEMON_SYSTEMD_H_
 #define DAEMON_SYSTEMD_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,21 +15,28 @@
 
 namespace rknnd {
 
-struct PassedSocket {
+struct PassedFd {
   base::UniqueFd fd;
-  bool admin = false;
+  std::string name;  // FileDescriptorName= or FDNAME=; empty: it has none
 };
 
-// Listening SOCK_SEQPACKET sockets from the service manager. One named
-// "admin", or whose path ends in "admin.sock", is the operators'. Once.
-absl::StatusOr<std::vector<PassedSocket>> TakePassedSockets();
+// All that was passed: sockets of units, and what the fd store kept. Once.
+absl::StatusOr<std::vector<PassedFd>> TakePassedFds();
 
-// "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=...".
-void NotifyServiceManager(const std::string& state);
+// "READY=1", "STOPPING=1", "WATCHDOG=1", "STATUS=...", "FDSTORE=1" with fds,
+// which are borrowed. Thread: any.
+void NotifyServiceManager(const std::string& state,
+                          std::span<const int> fds = {});
 
-// Half the time in which the service manager wants to hear "WATCHDOG=1"; 0:
-// it does not.
-base::Nanoseconds WatchdogPeriod();
+// Somebody hears what NotifyServiceManager says.
+bool HasServiceManager();
+
+// "RELOADING=1" and since when, as Type=notify wants it.
+std::string ReloadingState();
+
+// The time in which the service manager wants to hear "WATCHDOG=1"; 0: it does
+// not.
+base::Nanoseconds WatchdogTime();
 
 }  // namespace rknnd
 

@@ -1,8 +1,10 @@
-// The factory of devices: the only file that names them. Called once by the
-// daemon's main (or by the in-process target) while it starts.
+// The factory of devices: the only file that names them. Called by the daemon's
+// main (or by the in-process target) while it starts.
 
 #include "absl/strings/str_cat.h"
 #include "driver/device.h"
+#include "driver/known_soc.h"
+#include "driver/soft/soc.h"
 #include "driver/soft/soft_device.h"
 
 namespace rknnd::driver {
@@ -20,6 +22,12 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   return absl::InvalidArgumentError(
       absl::StrCat("device '", options.kind,
                    "' is unknown: use 'soft', 'rknnrt' or 'auto'"));
+}
+
+absl::Status CheckSoc(const std::string& kind, const std::string& soc) {
+  // A real NPU is the SoC that it is.
+  if (kind == "rknnrt") return absl::OkStatus();
+  return soft::FindSoc(soc).status();
 }
 
 }  // namespace rknnd::driver

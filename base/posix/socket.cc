@@ -5,6 +5,8 @@
 #include "base/posix/socket.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,6 +22,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+
+#include "base/posix/send_only.h"
 
 namespace rknnd::base {
 namespace {
@@ -52,6 +57,24 @@ Expected<sockaddr_un> AddressOf(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
+}
+
+// For one who may not: whom the socket's owner lets in. Nothing where a folder
+// on the way is closed, or no group is named.
+std::string WhoMayConnect(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || status.st_gid == 0) return "";
+  std::array<char, 4096> room{};
+  group found{};
+  group* result = nullptr;
+  const bool named = getgrgid_r(status.st_gid, &found, room.data(), room.size(),
+                                &result) == 0 &&
+                     result != nullptr;
+  const std::string name =
+      named ? result->gr_name : std::to_string(status.st_gid);
+  return "; its owner lets group " + name + " in: usermod -aG " + name +
+         " USER, then log in again (this is user " + std::to_string(geteuid()) +
+         ")";
 }
 
 Expected<UniqueFd> MakeSocket(int flags, int family = AF_UNIX,
@@ -228,6 +251,7 @@ Expected<UniqueFd> ConnectUnix(const std::string& path) {
     if (error == EPROTOTYPE) {
       reason.message = Quoted(path) + " is the socket of another program";
     }
+    if (error == EACCES) reason.message += WhoMayConnect(path);
     return reason;
   }
   constexpr timeval kNone = {0, 0};
@@ -433,6 +457,34 @@ Expected<ReceivedMessage> ReceiveMessage(int socket,
     result.fds.push_back(std::move(fds[i]));
   }
   return result;
+}
+
+Expected<UniqueFd> MakeDatagramSender() {
+  UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return ErrnoError(errno, "make a datagram socket");
+  return fd;
+}
+
+Expected<UniqueFd> KnockTcp(const std::string& host, int port) {
+  addrinfo hints = {};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(),
+                                    &hints, &found);
+      error != 0) {
+    return Error{Code::kInvalidArgument,
+                 Quoted(host) + " is no address: " + gai_strerror(error)};
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(
+      found, &freeaddrinfo);
+  UniqueFd fd(socket(address->ai_family,
+                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return ErrnoError(errno, "make a socket");
+  // What becomes of it is of no interest.
+  static_cast<void>(connect(fd.get(), address->ai_addr, address->ai_addrlen) ==
+                    0);
+  return fd;
 }
 
 Expected<UniqueFd> MakeEventFd() {

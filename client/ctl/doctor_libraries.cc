@@ -123,9 +123,10 @@ std::string Described(const std::string& path, const LibraryIdentity& library) {
          (library.version.empty() ? "" : " " + library.version) + ")";
 }
 
-std::string FolderOf(const std::string& path) {
-  return fs::path(path).parent_path().string();
-}
+// For programs that were made for the vendor's library.
+constexpr char kHowToGetOurs[] =
+    "start programs with 'rknnd-run COMMAND', or put all of them on rknnd's "
+    "library with 'rknnd-divert enable' (package librknnd1)";
 
 // The library that a program gets which asks for it by its name.
 Finding CheckLoaded(const std::string& path, const LibraryIdentity& library,
@@ -144,10 +145,7 @@ Finding CheckLoaded(const std::string& path, const LibraryIdentity& library,
   finding.severity = Severity::kWarning;
   finding.text = "programs load " + Described(path, library) +
                  ", which opens the NPU's driver itself: they run past rknnd";
-  finding.remedy =
-      "remove it, or let the loader find rknnd's first: "
-      "LD_LIBRARY_PATH=" +
-      FolderOf(places.own);
+  finding.remedy = kHowToGetOurs;
   return finding;
 }
 
@@ -251,9 +249,7 @@ std::vector<Finding> CheckLibraries(const LibraryPlaces& places) {
     findings.push_back({"client-library", Severity::kNote,
                         "the loader finds no librknnrt.so; rknnctl uses '" +
                             Printable(places.own) + "'",
-                        "install the package librknnrt, or start programs with "
-                        "LD_LIBRARY_PATH=" +
-                            FolderOf(places.own)});
+                        kHowToGetOurs});
   }
   return findings;
 }

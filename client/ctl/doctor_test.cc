@@ -150,7 +150,7 @@ TEST_F(DoctorLibrariesTest, TheVendorsLibraryBeforeOursIsAWarning) {
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
   EXPECT_THAT(findings[0].text,
               HasSubstr("librknnrt.so' (the vendor's 2.3.0)"));
-  EXPECT_THAT(findings[0].remedy, HasSubstr("LD_LIBRARY_PATH="));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("rknnd-run COMMAND"));
   EXPECT_EQ(findings[1].severity, Severity::kNote);
   EXPECT_THAT(findings[1].text,
               HasSubstr("(rknnd's " + std::string(rknnd_version_string())));
@@ -180,6 +180,7 @@ TEST_F(DoctorLibrariesTest, BrokenAndForeignLibrariesAreNamed) {
   EXPECT_THAT(findings[0].text, HasSubstr("no library"));
   EXPECT_THAT(findings[1].text, HasSubstr("for machine 8"));
   EXPECT_THAT(findings[2].text, HasSubstr("the loader finds no librknnrt.so"));
+  EXPECT_THAT(findings[2].remedy, HasSubstr("rknnd-divert enable"));
 }
 
 TEST_F(DoctorLibrariesTest, RunningVendorServerIsFound) {

@@ -91,7 +91,8 @@ std::string LatencyText(const wire::SessionReport& session, double share) {
 
 // Where its process is: on which machine, else in what of this one.
 std::string OriginOf(const wire::SessionReport& session) {
-  for (const char* place : {session.address, session.container, session.unit}) {
+  for (const char* place :
+       {session.address, session.allocation, session.container, session.unit}) {
     if (*place != '\0') return Printable(place);
   }
   return "-";
@@ -133,7 +134,8 @@ Output SessionList(const wire::Report& report, uint64_t own_session) {
                            {"latency_us", LatencyJson(s)},
                            {"address", s.address},
                            {"unit", s.unit},
-                           {"container", s.container}});
+                           {"container", s.container},
+                           {"allocation", s.allocation}});
     std::vector<std::string> row = {
         std::to_string(s.id),
         // 0: a process of another container

@@ -101,7 +101,7 @@ TEST(ReportTest, OwnConnectionIsNoSession) {
               ElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
                           "jobs", "npu_us", "memory", "queue_us", "run_us",
                           "drops", "shared", "priority", "weight", "latency_us",
-                          "address", "unit", "container"));
+                          "address", "unit", "container", "allocation"));
   EXPECT_EQ(output.json[0]["comm"], "camera");
   EXPECT_THAT(output.text, Not(HasSubstr("rknnctl")));
 }

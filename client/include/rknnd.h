@@ -265,7 +265,8 @@ int rknnd_place_frame(rknn_context context, uint32_t index,
 // rknnd_submit begins a run and returns; the run's end is heard of in one of
 // three ways: rknnd_wait for one frame, a queue of completions whose descriptor
 // an event loop watches, or a function that rknnd_dispatch calls. Runs of one
-// context are done in the order of their submission, one at a time.
+// context are done in the order of their submission, one at a time; only a run
+// that was lost with the device under it is done again after those that wait.
 //
 // Memory of a run's tensors is the NPU's from rknnd_submit until the run has
 // ended. A context has RKNND_SETS sets of bindings, so that a frame can be

@@ -64,6 +64,10 @@ class ModelSource {
   // From now on bytes that a program gave are held in memory of our own.
   base::Expected<void> KeepBytes();
   [[nodiscard]] bool keeps_bytes() const { return kept_.valid(); }
+  // False: whoever lacks the model has to get it from somebody else.
+  [[nodiscard]] bool has_bytes() const {
+    return kept_.valid() || !path_.empty() || !bytes_.empty();
+  }
   // The program's bytes are no longer there.
   void ForgetBytes() { bytes_ = {}; }
 

@@ -2,10 +2,10 @@
 
 #include "client/rknnrt/open_target.h"
 
-#include <unistd.h>
-
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/posix/socket.h"
@@ -24,6 +24,10 @@ using base::Expected;
 constexpr std::string_view kUnixPrefix = "unix:";
 constexpr std::string_view kLocalPrefix = "local:";
 constexpr std::string_view kTcpPrefix = "tcp://";
+constexpr char kRestartWait[] = "RKNND_RESTART_WAIT";
+constexpr uint32_t kLongestWait = 86400;
+// A killed daemon is started again within that, or by somebody's hand.
+constexpr base::Nanoseconds kFirstWait = 2 * base::kSecond;
 
 std::string FromEnv(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
@@ -39,22 +43,27 @@ void TellTransfer(void* /*user*/, const char* what, uint64_t done,
 Expected<base::UniqueFd> DialUnix(const std::string& path) {
   Expected<base::UniqueFd> socket = base::ConnectUnix(path);
   if (socket.ok()) return socket;
-  switch (socket.error().code) {
-    case Code::kUnavailable:
-    case Code::kNotFound:
-      return Error{Code::kUnavailable, "rknnd is not running at " + path +
-                                           " (systemctl status rknnd)"};
-    case Code::kPermissionDenied:
-      return Error{Code::kPermissionDenied,
-                   "permission denied on " + path + ": add the user with uid " +
-                       std::to_string(getuid()) +
-                       " to group rknnd and log in again"};
-    default:
-      return socket;
-  }
+  const Code code = socket.error().code;
+  if (code != Code::kUnavailable && code != Code::kNotFound) return socket;
+  return Error{code,
+               "rknnd is not running at " + path + " (systemctl status rknnd)"};
 }
 
 }  // namespace
+
+Expected<base::Nanoseconds> ParseRestartWait(const std::string& text) {
+  if (text.empty()) return SessionOptions().rebuild_bound;
+  uint32_t seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seconds);
+  if (error != std::errc() || rest != end || seconds > kLongestWait) {
+    return Error{Code::kInvalidArgument,
+                 "RKNND_RESTART_WAIT '" + text +
+                     "' is no number of seconds from 0 to " +
+                     std::to_string(kLongestWait)};
+  }
+  return seconds * base::kSecond;
+}
 
 Expected<TargetSpec> ParseTarget(const std::string& text) {
   const std::string_view view = text;
@@ -77,10 +86,14 @@ Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
   Expected<TargetSpec> spec = ParseTarget(text);
   if (!spec.ok()) return std::move(spec).error();
   SessionOptions options;
+  Expected<base::Nanoseconds> wait = ParseRestartWait(FromEnv(kRestartWait));
+  if (!wait.ok()) return std::move(wait).error();
+  options.rebuild_bound = *wait;
   switch (spec->kind) {
     case TargetSpec::Kind::kUnix:
       options.dial = [path = spec->address] { return DialUnix(path); };
       options.name = "rknnd at " + spec->address;
+      options.first_wait = kFirstWait;
       break;
     case TargetSpec::Kind::kLocal: {
       std::string sharing = FromEnv("RKNND_SHARING");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/posix/clock.h"
 #include "base/posix/expected.h"
 #include "client/rknnrt/target.h"
 
@@ -21,6 +22,10 @@ inline constexpr char kDefaultSocket[] = "/run/rknnd/session.sock";
 
 // "unix:PATH", "local:" or "tcp://HOST:PORT"; "" is the default socket.
 base::Expected<TargetSpec> ParseTarget(const std::string& text);
+
+// RKNND_RESTART_WAIT: for how long calls wait for a daemon that went away, in
+// seconds; "" is the library's choice.
+base::Expected<base::Nanoseconds> ParseRestartWait(const std::string& text);
 
 // RKNND_TARGET, or "".
 std::string TargetFromEnv();

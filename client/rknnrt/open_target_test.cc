@@ -31,6 +31,22 @@ TEST(OpenTargetTest, AnythingElseIsAnErrorThatSaysWhatIsPossible) {
   }
 }
 
+TEST(OpenTargetTest, RestartWaitIsANumberOfSeconds) {
+  EXPECT_EQ(*ParseRestartWait(""), 30 * base::kSecond);
+  EXPECT_EQ(*ParseRestartWait("0"), 0);
+  EXPECT_EQ(*ParseRestartWait("600"), 600 * base::kSecond);
+}
+
+TEST(OpenTargetTest, AnyOtherRestartWaitIsAnErrorThatNamesIt) {
+  for (const char* text : {"-1", "5s", "forever", "86401", "99999999999"}) {
+    const auto wait = ParseRestartWait(text);
+    ASSERT_FALSE(wait.ok()) << text;
+    EXPECT_EQ(wait.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(wait.error().message,
+                HasSubstr(std::string("RKNND_RESTART_WAIT '") + text + "'"));
+  }
+}
+
 TEST(OpenTargetTest, MissingDaemonIsSaidInTheUsersWords) {
   const auto target = OpenTarget("unix:/nonexistent/session.sock");
   ASSERT_FALSE(target.ok());

@@ -38,12 +38,12 @@ void BeforeFork() RKNND_NO_THREAD_SAFETY_ANALYSIS {
   ForkShelf::Get().LockForFork();
 }
 void AfterForkInParent() RKNND_NO_THREAD_SAFETY_ANALYSIS {
-  ForkShelf::Get().UnlockAfterFork();
+  ForkShelf::Get().UnlockInParent();
   CreationMutex().unlock();
 }
 void AfterForkInChild() RKNND_NO_THREAD_SAFETY_ANALYSIS {
   fork_count.fetch_add(1);
-  ForkShelf::Get().UnlockAfterFork();
+  ForkShelf::Get().UnlockInChild();
   CreationMutex().unlock();
 }
 
@@ -68,8 +68,6 @@ Runtime& Runtime::Get() {
   if (runtime != nullptr && runtime->forks_ == forks) return *runtime;
   if (runtime == nullptr) {
     pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
-  } else {
-    ForkShelf::Get().CloseAll();
   }
   runtime = new Runtime(forks, runtime);
   current_runtime.store(runtime, std::memory_order_release);

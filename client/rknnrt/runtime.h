@@ -2,10 +2,11 @@
 // contexts and its memories. Made at the first call; never destroyed, because
 // threads of the program may be inside a call while the process exits.
 //
-// Fork: the child has a copy of all this and the right to none of it. Its first
-// call closes the inherited session (ForkShelf) and starts a new Runtime; the
-// old one, whose locks may be held by threads that do not exist here, is left
-// untouched. Handles of the parent are refused with a text that says so.
+// Fork: the child has a copy of all this and the right to none of it. It closes
+// the inherited session as it begins (ForkShelf), and its first call starts a
+// new Runtime; the old one, whose locks may be held by threads that do not
+// exist here, is left untouched. Handles of the parent are refused with a text
+// that says so.
 //
 // Locks, each innermost but for the order given:
 //   target_mutex_          over the opening of the target, requests included

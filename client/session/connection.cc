@@ -37,6 +37,8 @@ constexpr Nanoseconds kLongestPoll = 60000;
 // Looks at the ring before a thread sleeps between two.
 constexpr int kYields = 100;
 
+constexpr uint32_t kHelloRequest = 1;
+
 constexpr char kClientVersion[] = "librknnrt 0.1.0";
 
 Error Gone() {
@@ -176,19 +178,20 @@ Connection::~Connection() {
   shelf.RemoveMapping(mapping_.data());
 }
 
-Expected<std::shared_ptr<Connection>> Connection::Open(UniqueFd socket,
-                                                       Nanoseconds timeout) {
-  const Nanoseconds deadline = base::MonotonicClock().Now() + timeout;
+Expected<void> Connection::SayHello(int socket, Nanoseconds deadline) {
   wire::Frame hello;
   hello.verb = wire::Verb::kHello;
-  hello.request = 1;
+  hello.request = kHelloRequest;
   Expected<std::vector<std::byte>> body = wire::Encode(MakeHello());
   if (!body.ok()) return std::move(body).error();
   hello.body = *std::move(body);
-  if (Expected<void> sent = Send(socket.get(), hello, deadline); !sent.ok()) {
-    return std::move(sent).error();
-  }
-  Expected<wire::Frame> reply = ReceiveReply(socket.get(), 1, deadline);
+  return Send(socket, hello, deadline);
+}
+
+Expected<std::shared_ptr<Connection>> Connection::AwaitWelcome(
+    UniqueFd& socket, Nanoseconds deadline) {
+  Expected<wire::Frame> reply =
+      ReceiveReply(socket.get(), kHelloRequest, deadline);
   if (!reply.ok()) return std::move(reply).error();
   if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
   Expected<wire::Welcome> welcome = wire::Decode<wire::Welcome>(reply->body);
@@ -288,6 +291,12 @@ void Connection::ReadEvents() {
       PrintEvent(result->frame);
     }
   }
+}
+
+void Connection::AwaitEnd(Nanoseconds timeout) {
+  if (broken()) return;
+  pollfd entry = {socket_.get(), POLLRDHUP, 0};
+  poll(&entry, 1, static_cast<int>(timeout / base::kMillisecond));
 }
 
 Connection::Health Connection::Look() {

@@ -28,9 +28,13 @@ class Connection {
   // A daemon that does not read its ring for so long reads no release either.
   static constexpr base::Nanoseconds kNotifyPatience = base::kSecond;
 
-  // Says hello on a connected socket.
-  static base::Expected<std::shared_ptr<Connection>> Open(
-      base::UniqueFd socket, base::Nanoseconds timeout);
+  // Says hello on a connected socket, which a daemon that is being started may
+  // not have accepted yet.
+  static base::Expected<void> SayHello(int socket, base::Nanoseconds deadline);
+  // Waits for the answer. kDeadlineExceeded: it has not come, and may be waited
+  // for again; else the socket is taken, or of no use any more.
+  static base::Expected<std::shared_ptr<Connection>> AwaitWelcome(
+      base::UniqueFd& socket, base::Nanoseconds deadline);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -65,6 +69,8 @@ class Connection {
     bool readable = false;
   };
   Health Look();
+  // Waits until the daemon is gone or `timeout` is over.
+  void AwaitEnd(base::Nanoseconds timeout);
 
   // No further use of this connection is possible.
   [[nodiscard]] bool broken() const {

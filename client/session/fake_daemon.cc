@@ -131,6 +131,7 @@ void FakeDaemon::Start() {
 
 void FakeDaemon::Stop(bool keep_models) {
   stop_ = true;
+  GoOn();
   base::SignalEventFd(wakeup_.get());
   thread_.join();
   unlink(path_.c_str());
@@ -177,6 +178,30 @@ FakeDaemon::Seen FakeDaemon::seen() {
   return seen_;
 }
 
+void FakeDaemon::HangAtBind(uint64_t count) {
+  const base::MutexLock lock(mutex_);
+  hang_in_ = count;
+}
+
+void FakeDaemon::AwaitHang() {
+  const base::MutexLock lock(mutex_);
+  while (!hangs_) hang_changed_.wait(mutex_);
+}
+
+void FakeDaemon::GoOn() {
+  const base::MutexLock lock(mutex_);
+  hangs_ = false;
+  hang_changed_.notify_all();
+}
+
+void FakeDaemon::HangIfAsked() {
+  const base::MutexLock lock(mutex_);
+  if (hang_in_ == 0 || --hang_in_ != 0) return;
+  hangs_ = true;
+  hang_changed_.notify_all();
+  while (hangs_) hang_changed_.wait(mutex_);
+}
+
 bool FakeDaemon::ServeSocket(Session& session) {
   for (;;) {
     Expected<wire::FrameResult> result =
@@ -199,6 +224,7 @@ bool FakeDaemon::ServeSocket(Session& session) {
       Must(wire::SendFrame(session.socket.get(), frame, base::Block::kYes));
     }
     wire::Frame reply = Answer(session, result->frame);
+    if (result->frame.verb == wire::Verb::kBind) HangIfAsked();
     if (silent_about_buffers_ &&
         (result->frame.verb == wire::Verb::kAllocateBuffer ||
          result->frame.verb == wire::Verb::kImportBuffer)) {

@@ -59,6 +59,11 @@ class FakeDaemon {
   // Requests for buffers are served and not answered, as of a daemon that is
   // late.
   void set_silent_about_buffers(bool silent) { silent_about_buffers_ = silent; }
+  // Does nothing more once it has served the `count`-th Bind from now on, which
+  // is not answered, until GoOn; and waits for that to come.
+  void HangAtBind(uint64_t count);
+  void AwaitHang();
+  void GoOn();
   // Every Bind from now on.
   void set_refuses_binds(bool refuses) { refuses_binds_ = refuses; }
   // Sent to every session that makes its next request.
@@ -120,6 +125,7 @@ class FakeDaemon {
   };
 
   void Serve();
+  void HangIfAsked();
   bool ServeSocket(Session& session);
   wire::Frame Answer(Session& session, wire::Frame& request);
   static wire::Bind BoundIn(Ports& ports, uint32_t set);
@@ -159,6 +165,9 @@ class FakeDaemon {
 
   base::Mutex mutex_;
   base::CondVar run_seen_;
+  base::CondVar hang_changed_;
+  uint64_t hang_in_ RKNND_GUARDED_BY(mutex_) = 0;  // binds; 0: never
+  bool hangs_ RKNND_GUARDED_BY(mutex_) = false;
   Seen seen_ RKNND_GUARDED_BY(mutex_);
   std::string log_line_ RKNND_GUARDED_BY(mutex_);
   std::map<uint32_t, base::UniqueFd> waits_ RKNND_GUARDED_BY(mutex_);

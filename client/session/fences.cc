@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -23,6 +24,24 @@ using base::Code;
 using base::Error;
 using base::Expected;
 using base::UniqueFd;
+
+namespace {
+
+// As many as a program is taken to have yet to wait for.
+constexpr size_t kEndedFences = 256;
+
+// One that can be read.
+Expected<UniqueFd> SignalledFence() {
+  auto ends = base::BytePair();
+  if (!ends.ok()) return std::move(ends).error();
+  const char byte = 1;
+  if (write(ends->second.get(), &byte, sizeof byte) != sizeof byte) {
+    return base::ErrnoError(errno, "signal a fence");
+  }
+  return std::move(ends->first);
+}
+
+}  // namespace
 
 uint32_t SessionTarget::NextFenceNumber() {
   const base::MutexLock lock(flights_mutex_);
@@ -58,7 +77,10 @@ Expected<uint32_t> SessionTarget::RegisterFence(int fd) {
     const bool renewed =
         made != made_fences_.end() && made->second.renewed.valid();
     Expected<UniqueFd> own =
-        base::Duplicate(renewed ? made->second.renewed.get() : copy->get());
+        IsOfEndedRun(copy->get())
+            ? SignalledFence()
+            : base::Duplicate(renewed ? made->second.renewed.get()
+                                      : copy->get());
     if (!own.ok()) return std::move(own).error();
     fence.fd = *std::move(own);
     const uint32_t number = NextFenceNumber();
@@ -79,6 +101,29 @@ uint32_t SessionTarget::SourceOf(int fd) const {
     }
   }
   return 0;
+}
+
+bool SessionTarget::IsOfEndedRun(int fd) const {
+  struct stat status {};
+  if (ended_fences_.empty() || fstat(fd, &status) != 0) return false;
+  const std::pair identity(status.st_dev, status.st_ino);
+  return std::find(ended_fences_.begin(), ended_fences_.end(), identity) !=
+         ended_fences_.end();
+}
+
+void SessionTarget::ForgetMadeFence(uint32_t number, bool untold) {
+  bool failed = false;
+  {
+    const base::MutexLock lock(flights_mutex_);
+    failed = failed_fences_.erase(number) != 0;
+  }
+  const auto made = made_fences_.find(number);
+  if (made == made_fences_.end()) return;
+  if (untold && !failed) {
+    ended_fences_.emplace_back(made->second.device, made->second.inode);
+    if (ended_fences_.size() > kEndedFences) ended_fences_.pop_front();
+  }
+  made_fences_.erase(made);
 }
 
 Expected<Target::FenceOut> SessionTarget::MakeFence() {
@@ -145,7 +190,10 @@ void SessionTarget::ReleaseStaleFences(Connection& connection,
       break;
     }
     fences_.erase(stale.back());
-    made_fences_.erase(stale.back());
+    const auto made = made_fences_.find(stale.back());
+    // Another daemon than the program's end leads to has told another end.
+    ForgetMadeFence(stale.back(),
+                    made != made_fences_.end() && made->second.renewed.valid());
     stale.pop_back();
   }
   if (stale.empty()) return;
@@ -210,16 +258,10 @@ Expected<UniqueFd> SessionTarget::RenewFence(Connection& connection,
   if (made != made_fences_.end() && made->second.renewed.valid()) {
     return base::Duplicate(made->second.renewed.get());
   }
+  // Its run has ended, and perhaps nobody was there any more to tell.
+  if (made == made_fences_.end()) return SignalledFence();
   auto ends = base::BytePair();
   if (!ends.ok()) return std::move(ends).error();
-  if (made == made_fences_.end()) {
-    // Its run has ended, and perhaps nobody was there any more to tell.
-    const char byte = 1;
-    if (write(ends->second.get(), &byte, sizeof byte) != sizeof byte) {
-      return base::ErrnoError(errno, "signal a fence");
-    }
-    return std::move(ends->first);
-  }
   Expected<void> done =
       RegisterFenceOn(connection, source, true, ends->second.get());
   if (!done.ok()) return std::move(done).error();
@@ -231,20 +273,21 @@ Expected<UniqueFd> SessionTarget::RenewFence(Connection& connection,
   return base::Duplicate(made->second.renewed.get());
 }
 
-bool SessionTarget::ReplayFences(Connection& connection) {
+Expected<void> SessionTarget::ReplayFences(Connection& connection) {
   std::vector<uint32_t> notices;
+  std::vector<uint32_t> ended;
   {
     const base::MutexLock lock(flights_mutex_);
     // Fences of runs that have ended need not be there again.
     LandAll();
-    for (const uint32_t number : stale_fences_) {
-      fences_.erase(number);
-      made_fences_.erase(number);
-    }
-    stale_fences_.clear();
+    ended.swap(stale_fences_);
     // Whoever waits at them was told of the last daemon's end already.
     fences_out_.clear();
     for (const auto& [number, notice] : notices_) notices.push_back(number);
+  }
+  for (const uint32_t number : ended) {
+    fences_.erase(number);
+    ForgetMadeFence(number, true);
   }
   for (auto& [number, made] : made_fences_) made.renewed.reset();
   // Their runs are on their way still: whoever waits for one from now on, as
@@ -252,34 +295,36 @@ bool SessionTarget::ReplayFences(Connection& connection) {
   std::vector<uint32_t> made;
   made.reserve(made_fences_.size());
   for (const auto& [number, fence] : made_fences_) made.push_back(number);
+  // Whether the rest may go on without it.
   const auto give = [&](const Expected<void>& done) {
-    if (!done.ok()) {
-      Log(LogLevel::kError,
-          "the restarted rknnd refused a fence: " + done.error().message);
-    }
-    return !connection.broken();
+    if (done.ok()) return true;
+    if (IsPassing(connection, done.error())) return false;
+    Log(LogLevel::kError,
+        "the restarted rknnd refused a fence: " + done.error().message);
+    return true;
   };
   for (const uint32_t number : made) {
     const Expected<UniqueFd> renewed = RenewFence(connection, number);
-    if (!renewed.ok() && !give(renewed.error())) return false;
+    if (!renewed.ok() && !give(renewed.error())) return renewed.error();
   }
   for (auto& [number, fence] : fences_) {
     if (fence.source != 0) {
       Expected<UniqueFd> renewed = RenewFence(connection, fence.source);
       if (!renewed.ok()) {
-        if (!give(renewed.error())) return false;
+        if (!give(renewed.error())) return renewed.error();
         continue;
       }
       fence.fd = *std::move(renewed);
     }
-    if (!give(RegisterFenceOn(connection, number, false, fence.fd.get()))) {
-      return false;
-    }
+    Expected<void> done =
+        RegisterFenceOn(connection, number, false, fence.fd.get());
+    if (!give(done)) return done;
   }
   for (const uint32_t number : notices) {
-    if (!give(AttachNotice(connection, number))) return false;
+    Expected<void> done = AttachNotice(connection, number);
+    if (!give(done)) return done;
   }
-  return true;
+  return {};
 }
 
 }  // namespace rknnd::client

@@ -34,6 +34,10 @@ void ForkShelf::RemoveMapping(void* address) {
 
 void ForkShelf::CloseAll() {
   const base::MutexLock lock(mutex_);
+  CloseAllLocked();
+}
+
+void ForkShelf::CloseAllLocked() {
   for (const int fd : fds_) close(fd);
   for (const auto& [address, size] : mappings_) munmap(address, size);
   fds_.clear();
@@ -42,7 +46,14 @@ void ForkShelf::CloseAll() {
 
 void ForkShelf::LockForFork() RKNND_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
 
-void ForkShelf::UnlockAfterFork() RKNND_NO_THREAD_SAFETY_ANALYSIS {
+void ForkShelf::UnlockInParent() RKNND_NO_THREAD_SAFETY_ANALYSIS {
+  mutex_.unlock();
+}
+
+// Of the fork's thread, the only one there is here: memory is allocated and
+// freed as ever, which glibc sees to.
+void ForkShelf::UnlockInChild() RKNND_NO_THREAD_SAFETY_ANALYSIS {
+  CloseAllLocked();
   mutex_.unlock();
 }
 

@@ -1,8 +1,9 @@
 // The descriptors and mappings of this process's session with the daemon, so
-// that a forked child can give up its copies: a session lasts as long as its
-// socket is open anywhere, and a child that lived on would keep its dead
-// parent's memory alive. Memory that a program made or brought is not on the
-// shelf: the child may go on looking at it.
+// that a forked child gives up its copies as it begins: a session lasts as long
+// as its socket is open anywhere, and a child that lived on would keep its dead
+// parent's memory alive. Later their numbers may be the child's own files:
+// programs that become daemons close all they have. Memory that a program made
+// or brought is not on the shelf: the child may go on looking at it.
 
 #ifndef CLIENT_SESSION_FORK_SHELF_H_
 #define CLIENT_SESSION_FORK_SHELF_H_
@@ -28,13 +29,17 @@ class ForkShelf {
   void AddMapping(void* address, size_t size);
   void RemoveMapping(void* address);
 
-  // In a child, once: closes and unmaps everything.
+  // Closes and unmaps everything.
   void CloseAll();
 
+  // Around a fork; in the child with CloseAll() before anything else runs.
   void LockForFork();
-  void UnlockAfterFork();
+  void UnlockInParent();
+  void UnlockInChild();
 
  private:
+  void CloseAllLocked() RKNND_REQUIRES(mutex_);
+
   base::Mutex mutex_;
   std::set<int> fds_ RKNND_GUARDED_BY(mutex_);
   std::map<void*, size_t> mappings_ RKNND_GUARDED_BY(mutex_);

@@ -25,7 +25,7 @@ using base::UniqueFd;
 
 // Between two looks for a daemon that is away: soon at first, then as often as
 // a rebuild that is waited for tries.
-constexpr Nanoseconds kFirstDelay = 20 * base::kMillisecond;
+constexpr Nanoseconds kFirstDelay = 4 * base::kMillisecond;
 constexpr Nanoseconds kLongestDelay = 500 * base::kMillisecond;
 
 Expected<void> Watch(int epoll, int fd) {
@@ -130,7 +130,8 @@ void SessionNotice::Clear(bool runs) {
     Nanoseconds delay = 0;
     {
       const base::MutexLock lock(mutex_);
-      delay_ = delay_ == 0 ? kFirstDelay : std::min(2 * delay_, kLongestDelay);
+      delay_ =
+          delay_ == 0 ? kFirstDelay : std::min(delay_ * 5 / 4, kLongestDelay);
       delay = delay_;
     }
     RemindIn(delay);

@@ -3,7 +3,9 @@
 // bound anew. Called on the program's threads.
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +42,7 @@ void SessionTarget::KeepBinding(uint32_t context, const Port& port,
   if (!seen) return;
   rebindings_.push_back(
       {context, port, BoundNow(record, port), ++last_rebinding_});
+  rebinds_.store(true, std::memory_order_release);
 }
 
 SessionTarget::Bound SessionTarget::BoundNow(const ContextRecord& record,
@@ -72,32 +75,39 @@ bool SessionTarget::IsOutdated(const Flight& flight) const {
       });
 }
 
-Expected<void> SessionTarget::BindFor(Connection& connection,
-                                      const Flight& flight, bool now) {
+SessionTarget::PortsThen SessionTarget::BindingsOf(const Flight& flight) const {
   const uint32_t context = flight.job.context;
   const auto record = contexts_.find(context);
-  if (record == contexts_.end()) return {};
-  std::vector<Port> ports;
+  PortsThen ports;
+  if (record == contexts_.end()) return ports;
   for (const Rebinding& kept : rebindings_) {
     if (kept.context != context || kept.serial <= flight.bound_at) continue;
     if (kept.port.set != 0 && kept.port.set != flight.job.set) continue;
-    if (std::find(ports.begin(), ports.end(), kept.port) != ports.end()) {
+    const Port& port = kept.port;
+    if (std::any_of(ports.begin(), ports.end(),
+                    [&](const auto& other) { return other.first == port; })) {
       continue;
     }
-    ports.push_back(kept.port);
-  }
-  for (const Port& port : ports) {
-    Bound bound = now ? BoundNow(record->second, port)
-                      : BoundThen(flight, record->second, port);
+    Bound bound = BoundThen(flight, record->second, port);
     // What a set did not bind was as in set 0.
-    if (bound.index() == 0 && !now && port.set != 0) {
+    if (bound.index() == 0 && port.set != 0) {
       bound =
           BoundThen(flight, record->second, {0, port.direction, port.index});
     }
+    ports.emplace_back(port, std::move(bound));
+  }
+  return ports;
+}
+
+Expected<void> SessionTarget::BindPorts(Connection& connection,
+                                        uint32_t context,
+                                        const PortsThen& ports) {
+  for (const auto& [port, bound] : ports) {
     Expected<void> done;
-    if (auto* frame = std::get_if<FrameBinding>(&bound)) {
-      frame->set = port.set;
-      done = BindFrameOn(connection, context, port.index, *frame);
+    if (const auto* frame = std::get_if<FrameBinding>(&bound)) {
+      FrameBinding of_set = *frame;
+      of_set.set = port.set;
+      done = BindFrameOn(connection, context, port.index, of_set);
     } else if (const auto* binding = std::get_if<Binding>(&bound)) {
       done = BindOn(connection, context, port, *binding);
     }
@@ -106,28 +116,80 @@ Expected<void> SessionTarget::BindFor(Connection& connection,
   return {};
 }
 
-bool SessionTarget::LaunchAsBound(Connection& connection, Flight& flight) {
-  if (!IsOutdated(flight)) return Launch(flight);
-  const Expected<void> bound = BindFor(connection, flight, false);
-  bool launched = false;
+SessionTarget::Flight* SessionTarget::LaunchDue(Connection& connection) {
+  const base::Nanoseconds now = clock_.Now();
+  for (size_t i = 0; i < flights_.size() && flying_on_.get() == &connection;) {
+    Flight& flight = *flights_[i];
+    if (flight.state == Flight::State::kWaiting) {
+      if (flight.retry_at > now) return nullptr;
+      if (IsOutdated(flight)) return &flight;
+      if (!Launch(flight)) return nullptr;
+    }
+    // It is not there any more when its time was up.
+    if (i < flights_.size() && flights_[i] == &flight) ++i;
+  }
+  return nullptr;
+}
+
+bool SessionTarget::LaunchAsBound(Connection& connection, Flight& flight,
+                                  const Expected<void>& bound) {
+  // Taken back meanwhile, or its time was up.
+  if (flight.state != Flight::State::kWaiting) return true;
   if (bound.ok()) {
-    launched = Launch(flight);
-  } else if (!connection.broken()) {
-    const auto notice = notices_.find(flight.job.notify);
-    End(flight, bound.error().code,
-        "rknnd went away, and what the run was bound to cannot be bound "
-        "again: " +
-            bound.error().message);
-    if (notice != notices_.end()) notice->second->Remind();
-    launched = true;
+    if (Launch(flight)) return true;
+    MakeWait(flight);
+    return false;
   }
-  // The daemon reads the ring before it hears this.
-  const Expected<void> back = BindFor(connection, flight, true);
-  if (!back.ok() && !connection.broken()) {
-    Log(LogLevel::kError, "a context could not be bound again as it was: " +
-                              back.error().message);
+  if (IsPassing(connection, bound.error())) {
+    MakeWait(flight);
+    return false;
   }
-  return launched;
+  EndHere(flight, bound.error().code,
+          "rknnd went away, and what the run was bound to cannot be bound "
+          "again: " +
+              bound.error().message);
+  return true;
+}
+
+void SessionTarget::LaunchWaiting(Connection& connection) {
+  for (;;) {
+    RunRef kept;
+    Flight* flight = nullptr;
+    uint32_t context = 0;
+    PortsThen then;
+    {
+      const base::MutexLock lock(flights_mutex_);
+      flight = LaunchDue(connection);
+      if (flight == nullptr) return;
+      kept = RunRef(flight);
+      context = flight->job.context;
+      then = BindingsOf(*flight);
+      held_ = context;
+    }
+    // Nobody else's runs of the context are begun until it is as it was.
+    const Expected<void> bound = BindPorts(connection, context, then);
+    bool launched = false;
+    {
+      const base::MutexLock lock(flights_mutex_);
+      launched = LaunchAsBound(connection, *flight, bound);
+    }
+    // The daemon reads the ring before it hears this.
+    const auto record = contexts_.find(context);
+    for (auto& [port, binding] : then) {
+      if (record != contexts_.end()) binding = BoundNow(record->second, port);
+    }
+    const Expected<void> back = BindPorts(connection, context, then);
+    if (!back.ok() && !connection.broken()) {
+      Log(LogLevel::kError, "a context could not be bound again as it was: " +
+                                back.error().message);
+    }
+    {
+      const base::MutexLock lock(flights_mutex_);
+      held_ = 0;
+    }
+    hold_over_.notify_all();
+    if (!launched) return;
+  }
 }
 
 void SessionTarget::TryRetryOutdated() {
@@ -140,19 +202,25 @@ void SessionTarget::TryRetryOutdated() {
     if (!wanted) return;
   }
   if (!TakeTurn(0)) return;
-  if (const auto connection = Current()) {
-    const base::MutexLock lock(flights_mutex_);
-    const base::Nanoseconds now = clock_.Now();
-    for (size_t i = 0; i < flights_.size() && flying_on_ == connection;) {
-      Flight& flight = *flights_[i];
-      if (flight.state == Flight::State::kWaiting &&
-          (flight.retry_at > now || !LaunchAsBound(*connection, flight))) {
-        break;
-      }
-      if (i < flights_.size() && flights_[i] == &flight) ++i;
-    }
-  }
+  if (const auto connection = Current()) LaunchWaiting(*connection);
   GiveTurn();
+}
+
+std::optional<Ticket> SessionTarget::SubmitRun(RingClient& ring,
+                                               const wire::Submission& job) {
+  if (!rebinds_.load(std::memory_order_acquire)) return ring.Submit(job);
+  {
+    const base::MutexLock lock(flights_mutex_);
+    if (held_ != 0 && held_ == job.context) {
+      hold_over_.wait_for(flights_mutex_,
+                          std::chrono::nanoseconds(RingClient::kSlice));
+    }
+    if (held_ != 0 && held_ == job.context) return std::nullopt;
+    std::optional<Ticket> ticket = ring.TrySubmit(job);
+    if (ticket) return ticket;
+  }
+  ring.AwaitSlot();
+  return std::nullopt;
 }
 
 }  // namespace rknnd::client

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/rknnrt/log.h"
+#include "client/session/fork_shelf.h"
 #include "client/session/requests.h"
 
 namespace rknnd::client {
@@ -19,8 +20,15 @@ using base::Error;
 using base::Expected;
 using base::Nanoseconds;
 
-// Hello is answered at once by a daemon that runs at all.
-constexpr Nanoseconds kHelloTimeout = 5 * base::kSecond;
+// Where somebody listens, whoever looks but once waits for the answer of a
+// daemon that is being started.
+constexpr Nanoseconds kWelcomePatience = 2 * base::kSecond;
+// A call that does not wait for a daemon looks for so long whether it is back.
+constexpr Nanoseconds kGlance = 10 * base::kMillisecond;
+// Right after its start a daemon may have no room yet: sessions that its
+// predecessor's clients make again come in any order, and one of them may
+// bring the model that others know by its hash alone.
+constexpr Nanoseconds kCrowdPatience = 2 * base::kSecond;
 
 // Whether a daemon that is just coming up may give this answer, so that asking
 // again makes sense.
@@ -32,18 +40,78 @@ bool MayPass(const Error& error) {
     case Code::kResourceExhausted:
     case Code::kDataLoss:
     case Code::kAborted:
+    // A socket that is being made belongs to root at first.
+    case Code::kPermissionDenied:
       return true;
     default:
       return false;
   }
 }
 
+void Pause(Nanoseconds time) {
+  poll(nullptr, 0, static_cast<int>(time / base::kMillisecond));
+}
+
 }  // namespace
 
-Expected<std::shared_ptr<Connection>> SessionTarget::Connect() {
-  Expected<base::UniqueFd> socket = options_.dial();
-  if (!socket.ok()) return std::move(socket).error();
-  return Connection::Open(*std::move(socket), kHelloTimeout);
+Expected<std::shared_ptr<Connection>> SessionTarget::Connect(
+    Nanoseconds deadline) {
+  ForkShelf& shelf = ForkShelf::Get();
+  const auto hang_up = [&] {
+    shelf.RemoveFd(greeted_.get());
+    greeted_.reset();
+  };
+  const Nanoseconds now = clock_.Now();
+  if (greeted_.valid() && now >= greeted_at_ + options_.redial_after) hang_up();
+  if (!greeted_.valid()) {
+    Expected<base::UniqueFd> socket = options_.dial();
+    if (!socket.ok()) {
+      listens_since_ = 0;
+      return std::move(socket).error();
+    }
+    met_ = true;
+    if (listens_since_ == 0) listens_since_ = now;
+    greeted_ = *std::move(socket);
+    greeted_at_ = now;
+    shelf.AddFd(greeted_.get());
+    if (Expected<void> said = Connection::SayHello(
+            greeted_.get(), std::min(deadline, now + options_.redial_after));
+        !said.ok()) {
+      hang_up();
+      return std::move(said).error();
+    }
+  }
+  Expected<std::shared_ptr<Connection>> connection = Connection::AwaitWelcome(
+      greeted_, std::min(deadline, greeted_at_ + options_.redial_after));
+  // Unanswered yet: the next try goes on waiting for it.
+  if (!connection.ok() && greeted_.valid() &&
+      connection.error().code != Code::kDeadlineExceeded) {
+    hang_up();
+  }
+  return connection;
+}
+
+Expected<std::shared_ptr<Connection>> SessionTarget::ConnectFirst() {
+  const Nanoseconds begun = clock_.Now();
+  const Nanoseconds patience =
+      begun + std::max(options_.rebuild_bound, kWelcomePatience);
+  Nanoseconds delay = options_.first_delay;
+  for (;;) {
+    Expected<std::shared_ptr<Connection>> connection = Connect(patience);
+    if (connection.ok() || !options_.rebuild) return connection;
+    Error error = std::move(connection).error();
+    const Nanoseconds now = clock_.Now();
+    if (error.code == Code::kDeadlineExceeded && now < patience) continue;
+    const Nanoseconds bound =
+        begun + (met_ ? options_.rebuild_bound
+                      : std::min(options_.rebuild_bound, options_.first_wait));
+    if (error.code != Code::kUnavailable || now + delay > bound) {
+      if (error.code == Code::kNotFound) error.code = Code::kUnavailable;
+      return error;
+    }
+    Pause(delay);
+    delay = std::min(delay * 5 / 4, options_.longest_delay);
+  }
 }
 
 std::shared_ptr<Connection> SessionTarget::Current() {
@@ -77,10 +145,18 @@ Expected<std::shared_ptr<Connection>> SessionTarget::Connected(
   return Rebuild(deadline);
 }
 
-Error SessionTarget::GaveUp(const Error& last, bool at_bound) {
-  Error error = {
-      last.code,
-      last.message + "; it went away and the session was not restored"};
+Error SessionTarget::GaveUp(Error error, bool at_bound) {
+  if (error.code == Code::kNotFound) error.code = Code::kUnavailable;
+  Nanoseconds away = 0;
+  {
+    const base::MutexLock lock(mutex_);
+    away = clock_.Now() - broken_since_;
+  }
+  error.message +=
+      "; it went away " + std::to_string(away / base::kSecond) +
+      (at_bound ? " s ago and the session was not restored (journalctl -u "
+                  "rknnd says why; RKNND_RESTART_WAIT is how long calls wait)"
+                : " s ago and is not back yet");
   if (at_bound) FailFlights(error);
   const base::MutexLock lock(mutex_);
   state_ = at_bound ? State::kDown : State::kBroken;
@@ -93,7 +169,7 @@ Error SessionTarget::KeepsDying() {
               " times during this call (journalctl -u rknnd)"};
 }
 
-bool SessionTarget::AwaitSuccessor(Nanoseconds deadline,
+bool SessionTarget::AwaitSuccessor(Connection& connection, Nanoseconds deadline,
                                    Nanoseconds* refused_since) const {
   if (!options_.rebuild) return false;
   const Nanoseconds now = clock_.Now();
@@ -101,34 +177,50 @@ bool SessionTarget::AwaitSuccessor(Nanoseconds deadline,
   if (now >= std::min(deadline, *refused_since + options_.rebuild_bound)) {
     return false;
   }
-  poll(nullptr, 0, static_cast<int>(RingClient::kSlice / base::kMillisecond));
+  connection.AwaitEnd(RingClient::kSlice);
   return true;
 }
 
 Expected<std::shared_ptr<Connection>> SessionTarget::Rebuild(
     Nanoseconds deadline) {
+  const Nanoseconds begun = clock_.Now();
   Nanoseconds bound = 0;
+  Nanoseconds since = 0;
   bool first_time = false;
   {
     const base::MutexLock lock(mutex_);
     // Once given up, each call tries once and does not wait again.
     first_time = state_ != State::kDown;
-    if (first_time) bound = broken_since_ + options_.rebuild_bound;
+    since = broken_since_;
+    if (first_time) bound = since + options_.rebuild_bound;
     state_ = State::kRebuilding;
   }
   if (!options_.rebuild) {
     return GaveUp({Code::kUnavailable, options_.name + " has stopped"}, true);
   }
-  if (first_time) {
+  if (absence_ != since) {
+    absence_ = since;
+    crowded_until_ = 0;
     Log(LogLevel::kWarning, options_.name + " is gone: waiting for it");
   }
+  const Nanoseconds glance = std::max(deadline, begun + kGlance);
+  const auto welcome_until = [&] {
+    // Anew from when somebody listens again, which is a daemon that is being
+    // started; but no call waits for longer than that in all.
+    const Nanoseconds listens =
+        listens_since_ == 0
+            ? 0
+            : std::min(listens_since_, begun) + options_.rebuild_bound;
+    return std::max({bound, begun + kWelcomePatience, listens});
+  };
   Nanoseconds delay = options_.first_delay;
   for (;;) {
-    Expected<std::shared_ptr<Connection>> connection = Connect();
+    Expected<std::shared_ptr<Connection>> connection =
+        Connect(std::min(welcome_until(), glance));
     Error failure{Code::kUnavailable, options_.name + " went away again"};
     if (connection.ok()) {
-      if (ReplayBuffers(**connection) && ReplayContexts(**connection) &&
-          ReplayFences(**connection)) {
+      const Expected<void> replayed = Replay(**connection);
+      if (replayed.ok()) {
         Log(LogLevel::kWarning, options_.name + " is back: session restored");
         // Before anybody else's new runs.
         MoveFlights(*connection);
@@ -137,22 +229,52 @@ Expected<std::shared_ptr<Connection>> SessionTarget::Rebuild(
         state_ = State::kConnected;
         return connection;
       }
+      if (!(*connection)->broken()) failure = replayed.error();
     } else {
       failure = std::move(connection).error();
-      if (!MayPass(failure)) return GaveUp(failure, true);
+      if (!MayPass(failure)) return GaveUp(std::move(failure), true);
     }
-    const Nanoseconds next = clock_.Now() + delay;
-    if (next > bound) return GaveUp(failure, true);
+    // One that has not answered yet is waited for without a pause.
+    const Nanoseconds now = clock_.Now();
+    const Nanoseconds next = greeted_.valid() ? now : now + delay;
+    if (next > (listens_since_ != 0 ? welcome_until() : bound)) {
+      return GaveUp(std::move(failure), true);
+    }
     if (next > deadline) {
       failure.code = Code::kDeadlineExceeded;
-      return GaveUp(failure, false);
+      return GaveUp(std::move(failure), false);
     }
-    poll(nullptr, 0, static_cast<int>(delay / base::kMillisecond));
-    delay = std::min(2 * delay, options_.longest_delay);
+    Pause(next - now);
+    // So that it is found soon after it is back, in relation to how long it
+    // was away.
+    delay = std::min(delay * 5 / 4, options_.longest_delay);
   }
 }
 
-bool SessionTarget::ReplayBuffers(Connection& connection) {
+Expected<void> SessionTarget::Replay(Connection& connection) {
+  if (crowded_until_ == 0) crowded_until_ = clock_.Now() + kCrowdPatience;
+  Expected<void> done = ReplayBuffers(connection);
+  if (done.ok()) done = ReplayContexts(connection);
+  if (done.ok()) done = ReplayFences(connection);
+  return done;
+}
+
+bool SessionTarget::IsPassing(const Connection& connection,
+                              const Error& error) const {
+  if (connection.broken()) return true;
+  switch (error.code) {
+    case Code::kUnavailable:  // it is being ended, or drained
+    case Code::kDeadlineExceeded:
+    case Code::kAborted:
+      return true;
+    case Code::kResourceExhausted:
+      return clock_.Now() < crowded_until_;
+    default:
+      return false;
+  }
+}
+
+Expected<void> SessionTarget::ReplayBuffers(Connection& connection) {
   for (auto& [number, record] : buffers_) {
     record.lost = !IsOurs(record);
     if (record.lost) {
@@ -162,19 +284,19 @@ bool SessionTarget::ReplayBuffers(Connection& connection) {
               "cannot have it");
       continue;
     }
-    const Expected<void> done =
+    Expected<void> done =
         record.address
             ? ImportPhysicalOn(connection, number, *record.address, record.size)
             : ImportOn(connection, number, record.fd.get(), record.size);
     if (done.ok()) continue;
-    if (connection.broken()) return false;
+    if (IsPassing(connection, done.error())) return done;
     // As if the program had destroyed it: what it is bound to can be given
     // other memory.
     record.lost = true;
     Log(LogLevel::kError,
         "the restarted rknnd refused a buffer: " + done.error().message);
   }
-  return true;
+  return {};
 }
 
 Expected<void> SessionTarget::ReplayContext(Connection& connection,
@@ -244,25 +366,32 @@ Expected<void> SessionTarget::ReplayFrames(Connection& connection,
   return {};
 }
 
-bool SessionTarget::ReplayContexts(Connection& connection) {
+Expected<void> SessionTarget::ReplayContexts(Connection& connection) {
   for (auto& [number, record] : contexts_) {
     record.lost.reset();
     Expected<void> done = ReplayContext(connection, number, record);
     if (done.ok()) continue;
-    if (connection.broken()) return false;
+    if (IsPassing(connection, done.error())) return done;
+    // Another client that has the model's bytes may be about to give them.
+    if (!record.source->has_bytes() && clock_.Now() < crowded_until_) {
+      return done;
+    }
     // It may be there in part, and a run must not find it: the ring does not
     // wait for the socket.
     wire::DestroyContext destroy{};
     destroy.context = number;
-    (void)Send(connection, wire::Verb::kDestroyContext, destroy);
-    if (connection.broken()) return false;
+    Expected<void> destroyed =
+        Done(Send(connection, wire::Verb::kDestroyContext, destroy));
+    if (!destroyed.ok() && IsPassing(connection, destroyed.error())) {
+      return destroyed;
+    }
     record.lost = std::move(done).error();
     record.lost->message =
         "rknnd was restarted and this context could not be made again: " +
         record.lost->message;
     Log(LogLevel::kError, record.lost->message);
   }
-  return true;
+  return {};
 }
 
 }  // namespace rknnd::client

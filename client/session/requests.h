@@ -50,11 +50,12 @@ auto SessionTarget::Ask(Step step)
         Connected(deadline);
     if (!connection.ok()) return std::move(connection).error();
     auto result = step(**connection);
-    if (result.ok() || result.error().code != base::Code::kUnavailable)
-      return result;
+    if (result.ok()) return result;
+    // Cut off in the midst of an answer it has other names, too.
     if ((*connection)->broken()) {
       ++deaths;
-    } else if (!AwaitSuccessor(deadline, &refused_since)) {
+    } else if (result.error().code != base::Code::kUnavailable ||
+               !AwaitSuccessor(**connection, deadline, &refused_since)) {
       return result;
     }
   }

@@ -88,14 +88,23 @@ std::optional<Ticket> RingClient::Submit(const wire::Submission& job) {
     const base::MutexLock lock(mutex_);
     ticket = Write(job);
     if (!ticket) {
-      ++waiting_for_slot_;
-      slot_freed_.wait_for(mutex_, std::chrono::nanoseconds(kSlice));
-      --waiting_for_slot_;
+      WaitForSlot();
       ticket = Write(job);
     }
   }
   if (ticket) Announce();
   return ticket;
+}
+
+void RingClient::WaitForSlot() {
+  ++waiting_for_slot_;
+  slot_freed_.wait_for(mutex_, std::chrono::nanoseconds(kSlice));
+  --waiting_for_slot_;
+}
+
+void RingClient::AwaitSlot() {
+  const base::MutexLock lock(mutex_);
+  if (free_count_ <= wire::kRingEntries - kMostRuns) WaitForSlot();
 }
 
 std::optional<Ticket> RingClient::TrySubmit(const wire::Submission& job) {

@@ -67,8 +67,9 @@ class RingClient {
   // Hands one entry to the daemon, whose slot and sequence are set here. With
   // all slots in use it waits, one slice at most; empty: none came free for it.
   std::optional<Ticket> Submit(const wire::Submission& job);
-  // The same without waiting.
+  // The same without waiting, and the waiting alone.
   std::optional<Ticket> TrySubmit(const wire::Submission& job);
+  void AwaitSlot();
 
   // So many entries were written, since ever; and whether the daemon has taken
   // that many: what is asked of it later finds them as they were written.
@@ -119,6 +120,7 @@ class RingClient {
       RKNND_REQUIRES(mutex_);
   void CollectAbandoned() RKNND_REQUIRES(mutex_);
   void FreeSlot(uint32_t slot) RKNND_REQUIRES(mutex_);
+  void WaitForSlot() RKNND_REQUIRES(mutex_);
 
   wire::Ring* const ring_;
   const int doorbell_;

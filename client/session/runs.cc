@@ -54,7 +54,7 @@ SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
   RingClient& ring = connection.ring();
   std::optional<Ticket> ticket;
   for (;;) {
-    if (!ticket) ticket = ring.Submit(job);
+    if (!ticket) ticket = SubmitRun(ring, job);
     if (!ticket) LandStarted();
     bool done = false;
     if (ticket) {
@@ -117,7 +117,7 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
     }
     if (answer.code == Code::kOk) return answer;
     if (answer.code == Code::kUnavailable &&
-        AwaitSuccessor(deadline, &refused_since)) {
+        AwaitSuccessor(*connection, deadline, &refused_since)) {
       refused = Error{answer.code, std::move(answer.text)};
       now = clock_.Now();
       continue;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include "client/session/started_runs_fixture.h"
@@ -257,6 +260,143 @@ TEST_F(RunsOverRestartsTest, RefusedRunIsPutAgainOnWhatItWasBoundTo) {
   EXPECT_TRUE(Ends(first, Code::kOk));
   EXPECT_TRUE(Ends(Start(2), Code::kOk));
   EXPECT_THAT(daemon_.seen().inputs, ElementsAre(a, a, b));
+}
+
+// ---- fences that no daemon could tell ---------------------------------------
+
+TEST_F(RunsOverRestartsTest, FenceOfARunThatEndedOnTheNextDaemonIsSignalled) {
+  auto fence = target_->MakeFence();
+  ASSERT_TRUE(fence.ok());
+  RunRequest request;
+  request.context = kContext;
+  request.fence_out = fence->number;
+  const RunRef run = Start(request);
+  daemon_.AwaitRuns(1);
+  Restart();
+  ASSERT_TRUE(Ends(run, Code::kOk));
+  // Its end led to the daemon that died; another run is to come after it.
+  const auto after = target_->RegisterFence(fence->fd.get());
+  ASSERT_TRUE(after.ok());
+  EXPECT_TRUE(daemon_.FenceCanBeRead(*after));
+}
+
+TEST_F(RunsOverRestartsTest, FenceOfARunThatFailedThereIsNot) {
+  auto fence = target_->MakeFence();
+  ASSERT_TRUE(fence.ok());
+  RunRequest request;
+  request.context = kContext;
+  request.fence_out = fence->number;
+  const RunRef run = Start(request);
+  daemon_.AwaitRuns(1);
+  Restart(Runs::kFail);
+  ASSERT_TRUE(target_->Await(*run, clock_.Now() + 10 * base::kSecond));
+  ASSERT_NE(run->code, Code::kOk);
+  const auto after = target_->RegisterFence(fence->fd.get());
+  ASSERT_TRUE(after.ok());
+  EXPECT_FALSE(daemon_.FenceCanBeRead(*after));
+}
+
+// ---- a daemon that hangs ----------------------------------------------------
+
+TEST_F(RunsOverRestartsTest, HangWhileARunIsBoundAgainHoldsUpNoOther) {
+  constexpr uint32_t kOther = kContext + 1;
+  MakeRunnable(kOther);
+  BindNewInput();
+  const RunRef first = Start(1);
+  const uint32_t now = BindNewInput();
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  // Two contexts' inputs and outputs, and then what the run was bound to.
+  daemon_.HangAtBind(5);
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.Start();
+  std::thread waiting([&] { EXPECT_TRUE(Ends(first, Code::kOk)); });
+  daemon_.AwaitHang();
+  std::promise<RunRef> begun;
+  std::future<RunRef> others = begun.get_future();
+  std::thread beginning([&] {
+    const RunRef run = Start(2, 0, kOther);
+    EXPECT_FALSE(target_->Look(*run));
+    begun.set_value(run);
+  });
+  EXPECT_EQ(others.wait_for(std::chrono::milliseconds(kPatience)),
+            std::future_status::ready);
+  // One of the same context waits until it is bound as it was.
+  const RunRef third = Start(3);
+  daemon_.GoOn();
+  beginning.join();
+  waiting.join();
+  EXPECT_TRUE(Ends(others.get(), Code::kOk));
+  EXPECT_TRUE(Ends(third, Code::kOk));
+  EXPECT_EQ(daemon_.seen().inputs.back(), now);
+}
+
+TEST_F(RunsOverRestartsTest, SynchronousRunWaitsUntilItsContextIsAsItWas) {
+  daemon_.set_runs(Runs::kDrain);
+  const uint32_t then = BindNewInput();
+  const RunRef first = Start(1);
+  daemon_.AwaitRuns(1);
+  const uint32_t now = BindNewInput();
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.HangAtBind(1);
+  std::thread waiting([&] { EXPECT_TRUE(Ends(first, Code::kOk)); });
+  daemon_.AwaitHang();
+  std::thread running([&] {
+    RunRequest request;
+    request.context = kContext;
+    EXPECT_TRUE(target_->Run(request).ok());
+  });
+  daemon_.GoOn();
+  running.join();
+  waiting.join();
+  EXPECT_THAT(daemon_.seen().inputs, ElementsAre(then, then, now));
+}
+
+TEST_F(RunsOverRestartsTest, DaemonThatTakesLongToStartIsWaitedFor) {
+  SessionOptions options = Options();
+  options.redial_after = 5 * base::kMillisecond;
+  target_.reset();
+  Open(std::move(options));
+  daemon_.Stop();
+  auto listener = base::ListenUnix(daemon_.path(), 0600);
+  ASSERT_TRUE(listener.ok());
+  std::thread running([&] {
+    RunRequest request;
+    request.context = kContext;
+    EXPECT_TRUE(target_->Run(request).ok());
+  });
+  // It is asked again and again, and never answers.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(CanBeRead(listener->get(), kPatience));
+    EXPECT_TRUE(base::Accept(listener->get())->valid());
+  }
+  listener->reset();
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.Start();
+  running.join();
+}
+
+TEST_F(RunsOverRestartsTest, DaemonThatIsBeingStartedHoldsUpNoStart) {
+  const RunRef first = Start(1);
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  // It listens, and answers nobody yet.
+  auto listener = base::ListenUnix(daemon_.path(), 0600);
+  ASSERT_TRUE(listener.ok());
+  base::Nanoseconds longest = 0;
+  for (uint64_t frame = 2; frame < 6; ++frame) {
+    const base::Nanoseconds begun = clock_.Now();
+    EXPECT_FALSE(target_->Await(*Start(frame), clock_.Now()));
+    longest = std::max(longest, clock_.Now() - begun);
+  }
+  EXPECT_LT(longest, base::kSecond);
+  // All have waited at one connection.
+  EXPECT_TRUE(base::Accept(listener->get())->valid());
+  EXPECT_FALSE(base::Accept(listener->get())->valid());
+  listener->reset();
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.Start();
+  EXPECT_TRUE(Ends(first, Code::kOk));
 }
 
 }  // namespace

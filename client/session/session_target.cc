@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/session/fork_shelf.h"
 #include "client/session/requests.h"
 
 namespace rknnd::client {
@@ -40,7 +41,7 @@ using base::UniqueFd;
 Expected<std::shared_ptr<SessionTarget>> SessionTarget::Open(
     SessionOptions options) {
   std::shared_ptr<SessionTarget> target(new SessionTarget(std::move(options)));
-  Expected<std::shared_ptr<Connection>> connection = target->Connect();
+  Expected<std::shared_ptr<Connection>> connection = target->ConnectFirst();
   if (!connection.ok()) return std::move(connection).error();
   {
     const base::MutexLock lock(target->flights_mutex_);
@@ -55,6 +56,7 @@ SessionTarget::SessionTarget(SessionOptions options)
     : options_(std::move(options)) {}
 
 SessionTarget::~SessionTarget() {
+  if (greeted_.valid()) ForkShelf::Get().RemoveFd(greeted_.get());
   for (auto& [number, record] : buffers_) {
     if (IsOurs(record)) continue;
     [[maybe_unused]] const int foreign = record.fd.release();
@@ -104,6 +106,8 @@ void SessionTarget::TryReadEvents(Connection& connection) {
 
 Expected<void> SessionTarget::UploadOn(Connection& connection,
                                        ModelSource& source) {
+  // Shared with the daemon, which may die before it has written them down.
+  if (Expected<void> kept = source.KeepBytes(); !kept.ok()) return kept;
   Expected<UniqueFd> memfd = source.ToMemfd();
   if (!memfd.ok()) return std::move(memfd).error();
   wire::UploadModel upload;
@@ -201,8 +205,8 @@ Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
       source->ShareWeightsOf(owner->second.source);
     }
     // For a rebuild, and for models that are to share its weights.
+    record.source = KeptAlready(record.source);
     if (!connection.welcome().keeps_models) {
-      record.source = KeptAlready(record.source);
       if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
         return std::move(kept).error();
       }

@@ -8,7 +8,9 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +32,8 @@
 namespace rknnd::client {
 
 struct SessionOptions {
-  // A connected socket to the daemon, or in the user's words why there is none.
+  // A connected socket to the daemon, or in the user's words why there is none;
+  // kNotFound when it was never there.
   std::function<base::Expected<base::UniqueFd>()> dial;
   // For messages: "rknnd at '/run/rknnd/session.sock'".
   std::string name;
@@ -38,9 +41,16 @@ struct SessionOptions {
   // in this process: it dies with us.
   bool rebuild = true;
   // A daemon that is restarted or upgraded is back within seconds; a program
-  // that waits half a minute for a frame has lost its camera anyway.
+  // that waits half a minute for a frame has lost its camera anyway. 0: a
+  // daemon that is not there is not waited for.
   base::Nanoseconds rebuild_bound = 30 * base::kSecond;
-  base::Nanoseconds first_delay = 10 * base::kMillisecond;
+  // Likewise at the session's begin, where there is a socket that nobody
+  // listens at: a killed daemon's, which comes back, or does not.
+  base::Nanoseconds first_wait = 0;
+  // After so long without an answer to Hello another daemon may be listening at
+  // the same place: the one that took ours may be stopped for good.
+  base::Nanoseconds redial_after = 5 * base::kSecond;
+  base::Nanoseconds first_delay = 2 * base::kMillisecond;
   base::Nanoseconds longest_delay = 500 * base::kMillisecond;
   // For the making of a buffer: it may stand behind other clients' large ones.
   base::Nanoseconds buffer_timeout = 60 * base::kSecond;
@@ -235,13 +245,16 @@ class SessionTarget final : public Target {
       base::Nanoseconds deadline);
   base::Expected<std::shared_ptr<Connection>> Rebuild(
       base::Nanoseconds deadline);
-  base::Error GaveUp(const base::Error& last, bool at_bound);
+  base::Error GaveUp(base::Error error, bool at_bound);
   // After an answer of kUnavailable: a daemon that is being ended takes no new
   // work, and the one that follows it will. Waits a moment; false when that was
   // done for long enough since the first refusal, which is kept for the caller.
-  bool AwaitSuccessor(base::Nanoseconds deadline,
+  bool AwaitSuccessor(Connection& connection, base::Nanoseconds deadline,
                       base::Nanoseconds* refused_since) const;
-  base::Expected<std::shared_ptr<Connection>> Connect();
+  // One attempt, or more of the last one when that was not answered in time.
+  base::Expected<std::shared_ptr<Connection>> Connect(
+      base::Nanoseconds deadline);
+  base::Expected<std::shared_ptr<Connection>> ConnectFirst();
 
   // Runs step(connection) with the turn, again on a new connection when the
   // daemon died under it.
@@ -288,9 +301,15 @@ class SessionTarget final : public Target {
   // False for one that the program destroyed, and for one that could not be
   // given to the daemon of now.
   [[nodiscard]] bool HasBuffer(uint32_t number) const;
-  // False when the connection broke on the way.
-  bool ReplayBuffers(Connection& connection);
-  bool ReplayContexts(Connection& connection);
+  // An error: the connection broke on the way, or the daemon cannot take it
+  // now; all of it is to be done again.
+  base::Expected<void> Replay(Connection& connection);
+  base::Expected<void> ReplayBuffers(Connection& connection);
+  base::Expected<void> ReplayContexts(Connection& connection);
+  base::Expected<void> ReplayFences(Connection& connection);
+  // Whether a part of the replay may be accepted when it is tried again.
+  [[nodiscard]] bool IsPassing(const Connection& connection,
+                               const base::Error& error) const;
   base::Expected<void> ReplayFrames(Connection& connection, uint32_t number,
                                     const ContextRecord& record);
   base::Expected<void> ReplayContext(Connection& connection, uint32_t number,
@@ -308,12 +327,15 @@ class SessionTarget final : public Target {
                                        bool out, int fd);
   // Gives the daemon a new end of a notice's socket.
   base::Expected<void> AttachNotice(Connection& connection, uint32_t number);
-  bool ReplayFences(Connection& connection);
   // The other end of it once more, for runs of a rebuilt session.
   base::Expected<base::UniqueFd> RenewFence(Connection& connection,
                                             uint32_t source);
   // The made fence that `fd` is; 0: none.
   [[nodiscard]] uint32_t SourceOf(int fd) const;
+  // Whether `fd` is one whose run ended well, and which no daemon could tell.
+  [[nodiscard]] bool IsOfEndedRun(int fd) const;
+  // Its run has ended; `untold`: perhaps without a word to the program's end.
+  void ForgetMadeFence(uint32_t number, bool untold);
   // Tells the daemon of the numbers that nobody uses any more; those that it
   // cannot be told of within `patience` are kept for the next time.
   void ReleaseStaleFences(
@@ -327,7 +349,8 @@ class SessionTarget final : public Target {
   Flight& NewFlight() RKNND_REQUIRES(flights_mutex_);
   // Into the ring; false when it has no slot. Without a daemon it waits.
   bool Launch(Flight& flight) RKNND_REQUIRES(flights_mutex_);
-  // Behind another of its context that waits; false when there is none.
+  // Behind another of its context that waits, or for which the context is
+  // held; false when there is none.
   bool Follow(Flight& flight) RKNND_REQUIRES(flights_mutex_);
   void MakeWait(Flight& flight) RKNND_REQUIRES(flights_mutex_);
   // A port is about to be bound anew; with the turn.
@@ -339,16 +362,30 @@ class SessionTarget final : public Target {
                   const Port& port) const RKNND_REQUIRES(flights_mutex_);
   // Whether something else is bound now than when it was started.
   bool IsOutdated(const Flight& flight) const RKNND_REQUIRES(flights_mutex_);
-  // What was bound when it was started, or what is bound now; with the turn.
-  base::Expected<void> BindFor(Connection& connection, const Flight& flight,
-                               bool now) RKNND_REQUIRES(flights_mutex_);
-  // Launch() with what was bound when it was started; with the turn. It has
-  // ended where that cannot be bound any more.
-  bool LaunchAsBound(Connection& connection, Flight& flight)
+  // What was bound when it was started, where that is not bound now; with the
+  // turn.
+  using PortsThen = std::vector<std::pair<Port, Bound>>;
+  [[nodiscard]] PortsThen BindingsOf(const Flight& flight) const
       RKNND_REQUIRES(flights_mutex_);
+  base::Expected<void> BindPorts(Connection& connection, uint32_t context,
+                                 const PortsThen& ports);
+  // Puts those that wait and are due into the ring, in order; the first of them
+  // that is outdated, null: none. With the turn.
+  Flight* LaunchDue(Connection& connection) RKNND_REQUIRES(flights_mutex_);
+  // After an attempt to bind what it was bound to; false when it waits on.
+  bool LaunchAsBound(Connection& connection, Flight& flight,
+                     const base::Expected<void>& bound)
+      RKNND_REQUIRES(flights_mutex_);
+  // Puts all that wait and are due into the ring, each with what was bound when
+  // it was started; with the turn.
+  void LaunchWaiting(Connection& connection);
   // RetryWaiting() for those that are outdated, unless somebody else has the
   // turn.
   void TryRetryOutdated();
+  // A run that its caller waits for, unless its context is bound as it was for
+  // another. Waits a slice at most.
+  std::optional<Ticket> SubmitRun(RingClient& ring,
+                                  const wire::Submission& job);
   // With its answer in the ring.
   void Land(Flight& flight) RKNND_REQUIRES(flights_mutex_);
   // The flight is not in flights_ any more.
@@ -357,11 +394,14 @@ class SessionTarget final : public Target {
   // Found out on this side: its notice hears of it from nobody else.
   void EndHere(Flight& flight, base::Code code, std::string text)
       RKNND_REQUIRES(flights_mutex_);
-  void DropFences(const wire::Submission& job) RKNND_REQUIRES(flights_mutex_);
+  void DropFences(const wire::Submission& job, base::Code code)
+      RKNND_REQUIRES(flights_mutex_);
   void LandAll() RKNND_REQUIRES(flights_mutex_);
   // Those that have ended hold slots that others wait for.
   void LandStarted();
   void RetryWaiting() RKNND_REQUIRES(flights_mutex_);
+  // Whoever sleeps for one that waits comes back to it in time.
+  void RemindWaiting() RKNND_REQUIRES(flights_mutex_);
   void RemindAll() RKNND_REQUIRES(flights_mutex_);
   // What a thread that waits for a run may sleep on.
   struct Leg {
@@ -400,6 +440,13 @@ class SessionTarget final : public Target {
   std::shared_ptr<Connection> connection_ RKNND_GUARDED_BY(mutex_);
 
   // Touched only by the thread that has the turn.
+  base::UniqueFd greeted_;  // its hello is not answered yet; on the shelf
+  base::Nanoseconds greeted_at_ = 0;
+  bool met_ = false;  // somebody listened at the socket, some time
+  base::Nanoseconds listens_since_ = 0;  // 0: nobody does
+  // When the daemon was found gone that is being waited for.
+  base::Nanoseconds absence_ = 0;
+  base::Nanoseconds crowded_until_ = 0;  // what it refuses may pass
   std::map<uint32_t, ContextRecord> contexts_;
   std::map<uint32_t, BufferRecord> buffers_;
   uint32_t last_buffer_ = 0;
@@ -407,11 +454,18 @@ class SessionTarget final : public Target {
   std::map<uint32_t, FenceRecord> fences_;
   std::map<uint32_t, MadeFence> made_fences_;
   uint32_t last_fence_ = 0;
+  // Made ones of runs that ended well, and that their daemon died without
+  // telling; the newest, by device and inode.
+  std::deque<std::pair<dev_t, ino_t>> ended_fences_;
 
   // Held while an entry is written, so that flights_ has the ring's order;
-  // before a ring's and a notice's locks, never while anything is waited for,
-  // but where runs are put again with what was bound at their start.
+  // before a ring's and a notice's locks, never while anything is waited for.
   base::Mutex flights_mutex_;
+  // The context that is bound as it was for a run that is put again; 0: none.
+  uint32_t held_ RKNND_GUARDED_BY(flights_mutex_) = 0;
+  base::CondVar hold_over_;
+  // Whether any context was bound anew while it had started runs, ever.
+  std::atomic<bool> rebinds_{false};
   // Where new runs go; replaced when all the others have moved.
   std::shared_ptr<Connection> flying_on_ RKNND_GUARDED_BY(flights_mutex_);
   // On their way, in the order of their start.
@@ -426,6 +480,8 @@ class SessionTarget final : public Target {
   std::set<uint32_t> fences_out_ RKNND_GUARDED_BY(flights_mutex_);
   std::map<uint32_t, SessionNotice*> notices_ RKNND_GUARDED_BY(flights_mutex_);
   std::vector<uint32_t> stale_fences_ RKNND_GUARDED_BY(flights_mutex_);
+  // Of those: their runs did not end well.
+  std::set<uint32_t> failed_fences_ RKNND_GUARDED_BY(flights_mutex_);
   // Contexts that the session of now does not have, and why.
   std::map<uint32_t, base::Error> lost_ RKNND_GUARDED_BY(flights_mutex_);
 };

@@ -362,7 +362,33 @@ TEST_F(SessionTargetTest, ModelBytesComeFromUsWhenTheDaemonKeepsNone) {
   EXPECT_EQ(daemon_.seen().uploads, 2U);
 }
 
+TEST_F(SessionTargetTest, ModelBytesComeFromUsWhenTheDaemonLostThem) {
+  Open();
+  MakeRunnable(kContext);
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+  EXPECT_TRUE(Run(kContext).ok());
+  EXPECT_EQ(daemon_.seen().uploads, 2U);
+}
+
+TEST_F(SessionTargetTest, ModelThatOnlyAnotherClientHasIsWaitedFor) {
+  Open();
+  MakeRunnable(kContext);
+  const std::shared_ptr<SessionTarget> first = std::move(target_);
+  Open();
+  MakeRunnable(kContext);
+  EXPECT_EQ(daemon_.seen().uploads, 1U);
+  daemon_.Stop(/*keep_models=*/false);
+  daemon_.Start();
+  std::thread run([&] { EXPECT_TRUE(Run(kContext).ok()); });
+  EXPECT_TRUE(first->AllocateBuffer(64, 0).ok());
+  run.join();
+}
+
 TEST_F(SessionTargetTest, LostModelIsNamedAndOthersGoOn) {
+  // Who has the bytes, and goes.
+  Open();
+  MakeRunnable(kContext);
   Open();
   MakeRunnable(kContext);
   daemon_.Stop(/*keep_models=*/false);
@@ -587,11 +613,14 @@ TEST_F(SessionTargetTest, ImportKeepsADescriptorOfItsOwn) {
 TEST_F(SessionTargetTest, OwnerOfWeightsIsSentOnlyWhenTheDaemonLacksIt) {
   Open();
   ASSERT_TRUE(Create(kContext, "owner").ok());
+  // Another client, of which the daemon did not need the owner's bytes.
+  Open();
+  ASSERT_TRUE(Create(kContext, "owner").ok());
   daemon_.set_lacks_owners(false);
   ASSERT_TRUE(CreateFollower(kContext + 1, kContext, "small").ok());
   EXPECT_TRUE(daemon_.seen().owners.empty());
 
-  // The daemon keeps models: those given as bytes are not kept here too.
+  // The daemon keeps models: those that it had are not kept here too.
   daemon_.set_lacks_owners(true);
   const auto refused = CreateFollower(kContext + 2, kContext, "smaller");
   ASSERT_FALSE(refused.ok());

@@ -111,7 +111,11 @@ bool SessionTarget::Follow(Flight& flight) {
         return other->state == Flight::State::kWaiting &&
                other->job.context == flight.job.context;
       });
-  if (ahead == flights_.end()) return false;
+  if (ahead == flights_.end()) {
+    if (held_ == 0 || held_ != flight.job.context) return false;
+    MakeWait(flight);
+    return true;
+  }
   MakeWait(flight);
   flight.retry_at = (*ahead)->retry_at;
   return true;
@@ -128,9 +132,12 @@ void SessionTarget::MakeWait(Flight& flight) {
   if (notice != notices_.end()) notice->second->RemindIn(kRetryDelay);
 }
 
-void SessionTarget::DropFences(const wire::Submission& job) {
+void SessionTarget::DropFences(const wire::Submission& job, Code code) {
   for (const uint32_t fence : {job.fence_in, job.fence_out}) {
     if (fence != 0) stale_fences_.push_back(fence);
+  }
+  if (job.fence_out != 0 && code != Code::kOk) {
+    failed_fences_.insert(job.fence_out);
   }
 }
 
@@ -139,7 +146,7 @@ void SessionTarget::End(Flight& flight, Code code, std::string text) {
   flight.text = std::move(text);
   flight.state = Flight::State::kEnded;
   flight.connection.reset();
-  DropFences(flight.job);
+  DropFences(flight.job, code);
   std::erase(flights_, &flight);
   flight.done.store(true, std::memory_order_release);
 }
@@ -207,14 +214,18 @@ void SessionTarget::TendFlights() {
   {
     const base::MutexLock lock(flights_mutex_);
     RetryWaiting();
-    for (const Flight* flight : flights_) {
-      if (flight->state != Flight::State::kWaiting) continue;
-      const auto notice = notices_.find(flight->job.notify);
-      if (notice != notices_.end()) notice->second->RemindIn(kRetryDelay);
-    }
+    RemindWaiting();
   }
   TryRetryOutdated();
   TryReleaseStaleFences();
+}
+
+void SessionTarget::RemindWaiting() {
+  for (const Flight* flight : flights_) {
+    if (flight->state != Flight::State::kWaiting) continue;
+    const auto notice = notices_.find(flight->job.notify);
+    if (notice != notices_.end()) notice->second->RemindIn(kRetryDelay);
+  }
 }
 
 void SessionTarget::RemindAll() {
@@ -255,7 +266,7 @@ Expected<RunRef> SessionTarget::Start(const RunRequest& request) {
     }
     if (!launched) {
       flight.state = Flight::State::kEnded;
-      DropFences(flight.job);
+      DropFences(flight.job, Code::kResourceExhausted);
       return Error{Code::kResourceExhausted,
                    std::to_string(RingClient::kMostRuns) +
                        " runs of this process are on their way, which is as "
@@ -335,7 +346,7 @@ bool SessionTarget::Await(StartedRun& run, Nanoseconds deadline) {
       if (health.readable) TryReadEvents(*connection);
       if (leg.connection == nullptr) {
         TryRetryOutdated();
-        Pause(slice());
+        connection->AwaitEnd(slice());
       }
     }
     if (clock_.Now() >= deadline) return Look(run);
@@ -343,30 +354,37 @@ bool SessionTarget::Await(StartedRun& run, Nanoseconds deadline) {
 }
 
 void SessionTarget::MoveFlights(const std::shared_ptr<Connection>& connection) {
-  const base::MutexLock lock(flights_mutex_);
-  lost_.clear();
-  for (const auto& [number, record] : contexts_) {
-    if (record.lost) lost_.emplace(number, *record.lost);
-  }
-  // Answers that came with the last daemon's last breath.
-  LandAll();
-  flying_on_ = connection;
-  for (size_t i = 0; i < flights_.size();) {
-    Flight& flight = *flights_[i];
-    const auto lost = lost_.find(flight.job.context);
-    if (!contexts_.contains(flight.job.context)) {
-      End(flight, Code::kCancelled, "the context was destroyed");
-    } else if (lost != lost_.end()) {
-      End(flight, lost->second.code, lost->second.message);
-    } else if (flight.state == Flight::State::kFlying &&
-               ++flight.deaths >= kAttempts) {
-      End(flight, KeepsDying().code, KeepsDying().message);
-    } else if (!LaunchAsBound(*connection, flight)) {
-      // The ring is empty and has room for all that can be on their way.
-      MakeWait(flight);
+  {
+    const base::MutexLock lock(flights_mutex_);
+    lost_.clear();
+    for (const auto& [number, record] : contexts_) {
+      if (record.lost) lost_.emplace(number, *record.lost);
     }
-    if (i < flights_.size() && flights_[i] == &flight) ++i;
+    // Answers that came with the last daemon's last breath.
+    LandAll();
+    flying_on_ = connection;
+    for (size_t i = 0; i < flights_.size();) {
+      Flight& flight = *flights_[i];
+      const auto lost = lost_.find(flight.job.context);
+      if (!contexts_.contains(flight.job.context)) {
+        End(flight, Code::kCancelled, "the context was destroyed");
+      } else if (lost != lost_.end()) {
+        End(flight, lost->second.code, lost->second.message);
+      } else if (flight.state == Flight::State::kFlying &&
+                 ++flight.deaths >= kAttempts) {
+        End(flight, KeepsDying().code, KeepsDying().message);
+      } else {
+        // New ones of its context come after it.
+        flight.state = Flight::State::kWaiting;
+        flight.connection.reset();
+        flight.retry_at = 0;
+        ++i;
+      }
+    }
   }
+  LaunchWaiting(*connection);
+  const base::MutexLock lock(flights_mutex_);
+  RemindWaiting();
   RemindAll();
 }
 

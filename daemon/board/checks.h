@@ -46,6 +46,15 @@ struct NpuDriver {
 };
 NpuDriver FindDriver(const Files& files);
 
+// A bridge of the vendor's to a PC, which uses the NPU by itself.
+struct VendorServer {
+  std::string pid;
+  std::string unit;  // of systemd; empty: started otherwise
+};
+std::vector<VendorServer> FindVendorServers(const Files& files);
+std::string DescribeVendorServer(const VendorServer& server);
+std::string RemedyForVendorServer(const VendorServer& server);
+
 // Thread: any. All read files, some of them hundreds.
 using Findings = std::vector<transport::Finding>;
 void CheckVersions(const Surroundings& here, Findings* out);

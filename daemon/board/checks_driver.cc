@@ -25,9 +25,8 @@ constexpr char kTree[] = "/proc/device-tree/";
 
 // Device tree strings end with a zero.
 std::string TreeText(const Files& files, const std::string& path) {
-  std::string text = files.Text(path).value_or("");
-  text.resize(std::min(text.find('\0'), text.size()));
-  return text;
+  const std::optional<std::string> text = files.Text(path);
+  return text.has_value() ? text->substr(0, text->find('\0')) : "";
 }
 
 void FindNodes(const Files& files, NpuDriver* npu) {
@@ -214,7 +213,8 @@ void CheckDriver(const Files& files, const Surroundings& here,
     out->push_back({"device-node", Level::kError,
                     absl::StrCat("no permission on '",
                                  absl::StrJoin(refused, "', '"), "'"),
-                    "only the daemon needs it: start rknnd as root. "
+                    "only the daemon needs it: add its user to the node's "
+                    "group (usermod -aG render rknnd) and restart it. "
                     "Applications need group rknnd, and no device"});
   } else {
     out->push_back(

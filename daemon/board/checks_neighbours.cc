@@ -9,10 +9,12 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/board/checks.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/peer_home.h"
 
 namespace rknnd::board {
 namespace {
@@ -23,6 +25,7 @@ using Level = Finding::Level;
 
 // The vendor's bridge to a PC.
 constexpr char kVendorServer[] = "rknn_server";
+constexpr size_t kMostServers = 4;
 constexpr char kLibrary[] = "librknnrt.so";
 constexpr std::array kLibraryFolders = {
     "/usr/lib",       "/usr/lib64",       "/usr/lib/aarch64-linux-gnu",
@@ -149,28 +152,52 @@ void CheckLibraries(const Files& files, Findings* out) {
 
 }  // namespace
 
+std::vector<VendorServer> FindVendorServers(const Files& files) {
+  std::vector<VendorServer> servers;
+  for (const std::string& process : files.List("/proc")) {
+    const std::string folder = absl::StrCat("/proc/", process);
+    if (!IsNumber(process) || files.Line(folder + "/comm") != kVendorServer) {
+      continue;
+    }
+    // A name is free to take; a few are enough to be stopped.
+    if (servers.size() == kMostServers) break;
+    servers.push_back({process, transport::ParseControlGroups(
+                                    files.Text(folder + "/cgroup").value_or(""))
+                                    .unit});
+  }
+  return servers;
+}
+
+std::string DescribeVendorServer(const VendorServer& server) {
+  return absl::StrCat("the vendor's rknn_server runs (pid ", server.pid,
+                      server.unit.empty() ? "" : ", unit ", server.unit,
+                      "): it loads models into the NPU by itself, and its jobs "
+                      "and ours reset each other's");
+}
+
+std::string RemedyForVendorServer(const VendorServer& server) {
+  // A session's or a login's unit is not the server's own.
+  const bool own = absl::EndsWith(server.unit, ".service") &&
+                   absl::StartsWith(server.unit, kVendorServer);
+  return absl::StrCat(
+      "stop it (",
+      own ? absl::StrCat("systemctl disable --now ", server.unit)
+          : absl::StrCat("kill ", server.pid,
+                         ", and take it out of the start scripts"),
+      "): rknnd's gRPC port does what it does, see docs/remote.md");
+}
+
 void CheckNeighbours(const Files& files, const Surroundings& here,
                      Findings* out) {
-  std::vector<std::string> servers;
-  for (const std::string& process : files.List("/proc")) {
-    if (IsNumber(process) &&
-        files.Line(absl::StrCat("/proc/", process, "/comm")) == kVendorServer) {
-      servers.push_back(process);
-    }
-  }
+  const std::vector<VendorServer> servers = FindVendorServers(files);
   if (servers.empty()) {
     out->push_back({"rknn-server", Level::kOk,
                     "no rknn_server of the vendor's runs here", ""});
-  } else {
-    out->push_back(
-        {"rknn-server", Level::kWarning,
-         absl::StrCat("the vendor's rknn_server runs (pid ",
-                      absl::StrJoin(servers, ", "),
-                      "): it loads models into the NPU by itself, and its "
-                      "jobs and ours reset each other's"),
-         absl::StrCat("stop it (kill ", servers.front(),
-                      ", and take it out of the start scripts): rknnd's "
-                      "gRPC port does what it does, see docs/remote.md")});
+  }
+  for (const VendorServer& server : servers) {
+    out->push_back({"rknn-server", Level::kWarning,
+                    DescribeVendorServer(server),
+                    RemedyForVendorServer(server)});
   }
   std::vector<std::string> users;
   std::string unseen;
@@ -196,9 +223,11 @@ void CheckNeighbours(const Files& files, const Surroundings& here,
                     "all: let them use rknnd, or start them with 'rknnctl "
                     "lease --cores N -- COMMAND'"});
   } else if (!unseen.empty()) {
-    out->push_back({"foreign-users", Level::kNote,
-                    absl::StrCat(unseen, " could not be looked at"),
-                    "start rknnd as root to see whether they use the NPU"});
+    out->push_back(
+        {"foreign-users", Level::kNote,
+         absl::StrCat(unseen, " could not be looked at"),
+         "give rknnd CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH to see them "
+         "(docs/operations.md says how)"});
   } else {
     out->push_back(
         {"foreign-users", Level::kOk, "nobody else has the NPU open", ""});

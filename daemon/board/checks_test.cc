@@ -277,7 +277,7 @@ TEST_F(ChecksTest, ForeignUsersAreNamedAndCannotSteerATerminal) {
                                  "llm?[2J (pid 77)", "rknnctl lease")));
   here_.foreign_users = {{0, "3 processes that only root may look at", ""}};
   EXPECT_THAT(All(), Contains(Is("foreign-users", Level::kNote, "3 processes",
-                                 "as root")));
+                                 "CAP_SYS_PTRACE")));
 }
 
 // A library of this machine, as far as its first bytes tell.

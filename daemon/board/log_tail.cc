@@ -71,6 +71,11 @@ LogTail::LogTail(transport::EventLog* next, uint32_t level,
 LogTail::~LogTail() = default;
 
 void LogTail::Write(Severity severity, const std::string& text) {
+  WriteEvent(severity, text, {});
+}
+
+void LogTail::WriteEvent(Severity severity, const std::string& text,
+                         const core::EventFields& fields) {
   auto line = std::make_shared<const Line>(Line{
       static_cast<uint32_t>(severity), text.substr(0, kLongestLine), now_()});
   std::vector<std::shared_ptr<Queue>> told;
@@ -87,7 +92,7 @@ void LogTail::Write(Severity severity, const std::string& text) {
   for (const std::shared_ptr<Queue>& queue : told) {
     if (queue->Push(line)) queue->loop->Post([queue] { Deliver(*queue); });
   }
-  if (goes_on) next_->Write(severity, text);
+  if (goes_on) next_->WriteEvent(severity, text, fields);
 }
 
 uint32_t LogTail::SetLevel(uint32_t level) {

@@ -36,6 +36,9 @@ class LogTail final : public transport::EventLog {
   ~LogTail() override;
 
   void Write(transport::Severity severity, const std::string& text) override;
+  // Followers get the text; the fields go on with it.
+  void WriteEvent(transport::Severity severity, const std::string& text,
+                  const core::EventFields& fields) override;
 
   // Of what goes on; returns the one before.
   uint32_t SetLevel(uint32_t level);

@@ -27,7 +27,13 @@ class Remembering final : public transport::EventLog {
   void Write(Severity /*severity*/, const std::string& text) override {
     lines.push_back(text);
   }
+  void WriteEvent(Severity severity, const std::string& text,
+                  const core::EventFields& fields) override {
+    sessions.push_back(fields.session);
+    Write(severity, text);
+  }
   std::vector<std::string> lines;
+  std::vector<uint64_t> sessions;
 };
 
 class LogTailTest : public ::testing::Test {
@@ -55,6 +61,17 @@ class LogTailTest : public ::testing::Test {
   std::vector<LogLine> taken_;
   bool deaf_ = false;
 };
+
+TEST_F(LogTailTest, WhatALineIsAboutGoesOnAndFollowersGetItsText) {
+  const auto follower = Follow(5, 0);
+  core::EventFields fields;
+  fields.session = 7;
+  tail_.WriteEvent(Severity::kWarning, "about 7", fields);
+  tail_.Write(Severity::kWarning, "about nothing");
+  RunLoop();
+  EXPECT_THAT(stderr_.sessions, ElementsAre(7, 0));
+  EXPECT_THAT(Texts(), ElementsAre("about 7", "about nothing"));
+}
 
 TEST_F(LogTailTest, LinesGoOnUpToTheLevel) {
   tail_.Write(Severity::kInfo, "note");

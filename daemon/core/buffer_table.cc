@@ -37,12 +37,12 @@ Buffer::~Buffer() {
 
 BufferTable::BufferTable(const Paging& paging, PagerTurns* turns,
                          std::shared_ptr<Account> account,
-                         const SessionLimits& limits,
+                         const SessionLimits* limits,
                          std::function<absl::Status()> may_add)
     : paging_(paging),
       turns_(turns),
       account_(std::move(account)),
-      limits_(limits),
+      limits_(*limits),
       may_add_(std::move(may_add)),
       live_(std::make_shared<std::atomic<uint32_t>>(0)),
       self_(std::make_shared<BufferTable*>(this)) {}

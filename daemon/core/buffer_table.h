@@ -86,10 +86,10 @@ class BufferTable {
  public:
   using Callback = std::function<void(absl::StatusOr<BufferInfo>)>;
   using Tell = std::function<void(const std::string&)>;
-  // `turns`: the session's, outlives the table. `may_add`: says why the
-  // session's user may have no further buffer.
+  // `turns`: the session's; it and `limits` outlive the table. `may_add`: says
+  // why the session's user may have no further buffer.
   BufferTable(const Paging& paging, PagerTurns* turns,
-              std::shared_ptr<Account> account, const SessionLimits& limits,
+              std::shared_ptr<Account> account, const SessionLimits* limits,
               std::function<absl::Status()> may_add = nullptr);
   ~BufferTable() { Clear(); }
   // Hears, once for each kind, that another heap served than was asked for.
@@ -183,7 +183,7 @@ class BufferTable {
   const Paging paging_;
   PagerTurns* const turns_;
   const std::shared_ptr<Account> account_;
-  const SessionLimits limits_;
+  const SessionLimits& limits_;  // as they are at the time
   const std::function<absl::Status()> may_add_;
   Tell tell_;
   std::shared_ptr<Sram> sram_;

@@ -321,6 +321,22 @@ TEST_F(CompiledModelsTest, LackOfMemoryToFinishCostsNoForm) {
   EXPECT_EQ(Files(".compiled").size(), 1U);
 }
 
+TEST_F(CompiledModelsTest, ContextOfAModelThatFailedHasItsInternalMemory) {
+  LoadAndRestart();
+  device.FailFinish(absl::ResourceExhaustedError("no memory"));
+  const TestSession session = Open();
+  EXPECT_EQ(Create(session, 1, kModel), absl::OkStatus());
+  const uint64_t internal = memory().internal;
+  ASSERT_GT(internal, 0U);
+  Advance(base::kSecond);
+  EXPECT_TRUE(service->Models().empty()) << "it is of no use";
+  // What its jobs fail with, if they do, is what the device says.
+  EXPECT_EQ(memory().internal, internal);
+  EXPECT_TRUE(session->DestroyContext(1).ok());
+  RunLoops();
+  EXPECT_EQ(memory().internal, 0U);
+}
+
 TEST_F(CompiledModelsTest, PreloadThatFailsIsOneLineAndNoMore) {
   options.preload = {folder_.path() + "/missing.onnx",
                      FileOf("broken.onnx", "refuse=Foo"),

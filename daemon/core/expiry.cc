@@ -83,11 +83,20 @@ bool Expiry::WatchAt(base::Nanoseconds when) {
   return when < armed_;
 }
 
+base::Nanoseconds Expiry::Next() const {
+  return first_ == nullptr ? watch_ : std::min(watch_, first_->expiry.when);
+}
+
+base::Nanoseconds Expiry::next() const {
+  base::MutexLock lock(mutex_);
+  return Next();
+}
+
 void Expiry::Arm() {
   base::Nanoseconds next = kNever;
   {
     base::MutexLock lock(mutex_);
-    next = first_ == nullptr ? watch_ : std::min(watch_, first_->expiry.when);
+    next = Next();
     if (next >= armed_) return;
     armed_ = next;
   }

@@ -45,6 +45,8 @@ class Expiry {
   // Sets the alarm if it is needed earlier than it is set for.
   void Arm();
 
+  // The time that the alarm is for, or should have been; kNever: none is.
+  [[nodiscard]] base::Nanoseconds next() const;
   // The alarm went off, or somebody thinks so: followed by TakeDue until there
   // is none, by a look of the hang watch, and by Arm.
   void BeginExpiring();
@@ -59,10 +61,11 @@ class Expiry {
 
  private:
   void Unlink(Job* job) RKNND_REQUIRES(mutex_);
+  [[nodiscard]] base::Nanoseconds Next() const RKNND_REQUIRES(mutex_);
 
   WorkerWaker* const waker_;
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   Job* first_ RKNND_GUARDED_BY(mutex_) = nullptr;
   base::Nanoseconds watch_ RKNND_GUARDED_BY(mutex_) = kNever;
   base::Nanoseconds armed_ RKNND_GUARDED_BY(mutex_) = kNever;

@@ -281,6 +281,11 @@ bool FairScheduler::SetLent(uint32_t cores) {
   return Find(clock_.Now()).context != nullptr;
 }
 
+bool FairScheduler::CanBegin() {
+  base::MutexLock lock(mutex_);
+  return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
+}
+
 uint32_t FairScheduler::busy() const {
   base::MutexLock lock(mutex_);
   return all_ & ~free_;

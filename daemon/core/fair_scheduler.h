@@ -74,6 +74,7 @@ class FairScheduler final : public Scheduler {
   bool Claim(Job* job) override;
   bool PutBack(Job* job) override;
   bool SetLent(uint32_t cores) override;
+  [[nodiscard]] bool CanBegin() override;
   [[nodiscard]] uint32_t busy() const override;
   [[nodiscard]] SchedulerCounts counts() const override;
 

@@ -86,6 +86,23 @@ TEST_F(HangTest, JobWithoutALimitIsAnsweredWhenItHangs) {
   EXPECT_EQ(service->Status().jobs_running, 1U);
 }
 
+TEST_F(HangTest, CoresAreCountedAsHangingUntilTheyAreBack) {
+  const TestSession first = OpenOn(0);
+  const TestSession second = OpenOn(1, 200);
+  Start(first, 0);
+  Start(second, 0);
+  EXPECT_EQ(service->Status().cores_hung, 0U);
+  PassTime(options.scheduling.hang);
+  EXPECT_EQ(service->Status().cores_hung, 2U);
+  ASSERT_TRUE(device.Release());
+  RunReady();
+  EXPECT_EQ(service->Status().cores_hung, 1U);
+  ASSERT_TRUE(device.Release());
+  RunReady();
+  EXPECT_EQ(service->Status().cores_hung, 0U);
+  EXPECT_EQ(service->Status().jobs_hung, 2U);
+}
+
 TEST_F(HangTest, TimeoutBeyondTheHangIsNoReasonToWaitForIt) {
   const TestSession session = OpenOn(0);
   Start(session, 0, 1, /*timeout_ms=*/60'000);

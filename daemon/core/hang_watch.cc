@@ -3,9 +3,11 @@
 #include "daemon/core/hang_watch.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/sha256.h"
 #include "daemon/core/admission.h"
 #include "daemon/core/job_gate_impl.h"
 
@@ -35,6 +37,7 @@ HangReport HangWatch::ReportOf(const Job& job, base::Nanoseconds limit,
   HangReport report;
   report.holder = job.hold.gate->holder();
   report.model = job.hold.context->model()->name;
+  report.model_hash = base::ToHex(job.hold.context->model()->id);
   report.session = job.hold.context->traits().session;
   report.context = job.submission.context;
   report.frame = job.submission.frame;
@@ -43,6 +46,16 @@ HangReport HangWatch::ReportOf(const Job& job, base::Nanoseconds limit,
   report.limit = limit;
   report.ran = now - job.begun.load(std::memory_order_relaxed);
   return report;
+}
+
+EventFields FieldsOf(const HangReport& report) {
+  EventFields fields;
+  fields.event = report.ended ? Event::kHangOver : Event::kHang;
+  fields.session = report.session;
+  fields.model = report.model_hash;
+  fields.job = absl::StrCat(report.context, "/", report.frame);
+  fields.cores = report.cores;
+  return fields;
 }
 
 void HangWatch::Begin(Job* job, base::Nanoseconds now) {
@@ -89,6 +102,17 @@ std::vector<HangWatch::Hanging> HangWatch::Look(base::Nanoseconds now) {
   if (next != kNever) {
     watching_.store(true);
     if (expiry_->WatchAt(next)) expiry_->Arm();
+  }
+  return hanging;
+}
+
+uint32_t HangWatch::hanging() {
+  uint32_t hanging = 0;
+  for (Core& core : cores_) {
+    base::MutexLock lock(core.mutex);
+    if (core.found) {
+      hanging += static_cast<uint32_t>(std::popcount(core.job->granted));
+    }
   }
   return hanging;
 }

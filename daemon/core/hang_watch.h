@@ -15,6 +15,7 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "daemon/core/events.h"
 #include "daemon/core/expiry.h"
 #include "daemon/core/job.h"
 #include "daemon/core/types.h"
@@ -24,7 +25,7 @@ namespace rknnd::core {
 // What an operator is told of a job that does not end, or ends after all.
 struct HangReport {
   std::string holder;  // "session 7 (pid 100 'cam')"
-  std::string model;
+  std::string model, model_hash;
   SessionId session = 0;
   uint32_t context = 0;
   uint64_t frame = 0;
@@ -33,8 +34,9 @@ struct HangReport {
   bool ended = false;  // it had been reported, and its cores are back
 };
 
-// A line for the daemon's log.
+// A line for the daemon's log, and what it is about but for the client.
 std::string Describe(const HangReport& report);
+EventFields FieldsOf(const HangReport& report);
 
 // The look at all cores comes once in as much time as a job may take, and only
 // while jobs run; a job costs two locks that nobody else wants.
@@ -61,6 +63,8 @@ class HangWatch {
   [[nodiscard]] base::Nanoseconds limit() const { return limit_; }
   // So many in all.
   [[nodiscard]] uint64_t found() const { return found_.load(); }
+  // Cores whose job hangs at present: all of a gang's.
+  [[nodiscard]] uint32_t hanging();
   static HangReport ReportOf(const Job& job, base::Nanoseconds limit,
                              base::Nanoseconds now);
 

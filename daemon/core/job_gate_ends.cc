@@ -73,6 +73,7 @@ void JobGateImpl::Claim(Job* job) {
   (job->earlier == nullptr ? jobs.first : job->earlier->later) = job->later;
   (job->later == nullptr ? jobs.last : job->later->earlier) = job->earlier;
   --jobs.count;
+  quota_->GiveBack();
   job->earlier = job->later = nullptr;
   job->state = JobState::kClaimed;
   // Most jobs have no limits, and were never put in.

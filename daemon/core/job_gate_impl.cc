@@ -23,10 +23,12 @@ absl::Status FullError(uint32_t context) {
 
 JobGateImpl::JobGateImpl(std::shared_ptr<RunnerImpl> runner,
                          std::shared_ptr<CompletionSink> completions,
-                         std::string holder)
+                         std::string holder,
+                         std::unique_ptr<JobQuota::Member> quota)
     : runner_(std::move(runner)),
       completions_(std::move(completions)),
-      holder_(std::move(holder)) {
+      holder_(std::move(holder)),
+      quota_(std::move(quota)) {
   for (auto& slot : slots_) slot = std::make_shared<Job>();
 }
 
@@ -200,6 +202,7 @@ absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
   } else if (jobs.count >= runner_->jobs_per_context()) {
     return FullError(job->submission.context);
   }
+  if (!quota_->Take(/*replaces=*/excess != 0)) return quota_->Refusal();
 
   Scheduler& scheduler = runner_->scheduler();
   // Queued means that a worker may have it already; what it does in the end
@@ -214,6 +217,7 @@ absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
   }
   if (queued != Scheduler::Entry::kQueued) {
     job->state = JobState::kFree;
+    quota_->GiveBack();
     if (queued == Scheduler::Entry::kLent) {
       return runner_->LentError(job->submission.context, entry.cores);
     }
@@ -338,12 +342,17 @@ void JobGateImpl::Refuse() {
   refusing_ = true;
 }
 
-void JobGateImpl::End() {
+size_t JobGateImpl::End() {
   std::map<uint32_t, Entry> contexts;
   Job* claimed = nullptr;
+  size_t in_flight = 0;
   {
     base::MutexLock lock(mutex_);
     ended_ = true;
+    in_flight = static_cast<size_t>(
+        std::count_if(slots_.begin(), slots_.end(), [](const auto& job) {
+          return job != nullptr && job->state == JobState::kInFlight;
+        }));
     contexts.swap(contexts_);
     for (auto& [number, entry] : contexts) {
       Job* last = ClaimQueued(*entry.context);
@@ -356,6 +365,7 @@ void JobGateImpl::End() {
   }
   SettleAll(claimed, absl::OkStatus());
   fences_.Clear();
+  return in_flight;
 }
 
 }  // namespace rknnd::core

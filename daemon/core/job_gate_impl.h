@@ -19,6 +19,7 @@
 #include "daemon/core/fence_table.h"
 #include "daemon/core/job.h"
 #include "daemon/core/job_gate.h"
+#include "daemon/core/job_quota.h"
 #include "daemon/core/latency_histogram.h"
 #include "daemon/core/use_counters.h"
 
@@ -31,9 +32,11 @@ class RunnerImpl;
 class JobGateImpl final : public JobGate,
                           public std::enable_shared_from_this<JobGateImpl> {
  public:
-  // `holder`: the session's name in messages.
+  // `holder`: the session's name in messages. `quota`: what its tenant may have
+  // in flight.
   JobGateImpl(std::shared_ptr<RunnerImpl> runner,
-              std::shared_ptr<CompletionSink> completions, std::string holder);
+              std::shared_ptr<CompletionSink> completions, std::string holder,
+              std::unique_ptr<JobQuota::Member> quota);
 
   // Thread: worker.
   absl::Status Submit(const JobSubmission& submission) override;
@@ -51,8 +54,9 @@ class JobGateImpl final : public JobGate,
   void AnswerStranded();
   // Every submission is answered with UNAVAILABLE from now on.
   void Refuse();
-  // Drops all queued jobs without an answer, and refuses from now on.
-  void End();
+  // Drops all queued jobs without an answer, and refuses from now on. How many
+  // had not been answered.
+  size_t End();
   // What submissions may name from now on.
   [[nodiscard]] FenceTable& fences() { return fences_; }
 
@@ -149,6 +153,7 @@ class JobGateImpl final : public JobGate,
   const std::shared_ptr<RunnerImpl> runner_;
   const std::shared_ptr<CompletionSink> completions_;
   const std::string holder_;
+  const std::unique_ptr<JobQuota::Member> quota_;  // all that is in flight
   FenceTable fences_;
   UseCounters use_;
   LatencyHistogram latency_;

@@ -4,17 +4,17 @@
 
 #include "daemon/core/ledger.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/holders.h"
 
 namespace rknnd::core {
 namespace {
 
-uint64_t& Entry(MemoryKinds& kinds, MemoryKind kind) {
+uint64_t& BytesOf(MemoryKinds& kinds, MemoryKind kind) {
   switch (kind) {
     case MemoryKind::kWeight:
       return kinds.weight;
@@ -27,9 +27,6 @@ uint64_t& Entry(MemoryKinds& kinds, MemoryKind kind) {
   }
   return kinds.other;
 }
-
-// How many of the largest holders a refusal names.
-constexpr size_t kNamedHolders = 3;
 
 // Whether `limit` suffices when of what is held `before` bytes become `after`.
 // By subtraction: a client may ask for any number.
@@ -78,7 +75,7 @@ absl::Status Charge::Resize(uint64_t bytes) {
 }
 
 Ledger::Ledger(uint64_t budget, std::string budget_name)
-    : budget_(budget), budget_name_(std::move(budget_name)) {}
+    : budget_name_(std::move(budget_name)), budget_(budget) {}
 
 std::shared_ptr<Ledger> Ledger::Create(uint64_t budget,
                                        std::string budget_name) {
@@ -88,17 +85,34 @@ std::shared_ptr<Ledger> Ledger::Create(uint64_t budget,
 std::shared_ptr<Account> Ledger::Open(std::string holder,
                                       std::string limit_name, uint64_t limit,
                                       std::shared_ptr<Account> group) {
-  auto account =
-      std::make_shared<Account>(shared_from_this(), std::move(holder),
-                                std::move(limit_name), limit, std::move(group));
+  auto account = std::make_shared<Account>(shared_from_this(),
+                                           std::move(holder), std::move(group));
   base::MutexLock lock(mutex_);
-  held_[account.get()] = {};
+  accounts_[account.get()] = {{}, limit, std::move(limit_name)};
   return account;
 }
 
 void Ledger::Close(const Account& account) {
   base::MutexLock lock(mutex_);
-  held_.erase(&account);
+  accounts_.erase(&account);
+}
+
+void Ledger::SetLimit(const Account& account, uint64_t limit,
+                      std::string name) {
+  base::MutexLock lock(mutex_);
+  Entry& entry = accounts_.at(&account);
+  entry.limit = limit;
+  entry.limit_name = std::move(name);
+}
+
+void Ledger::SetBudget(uint64_t budget) {
+  base::MutexLock lock(mutex_);
+  budget_ = budget;
+}
+
+uint64_t Ledger::budget() const {
+  base::MutexLock lock(mutex_);
+  return budget_;
 }
 
 MemoryKinds Ledger::totals() const {
@@ -108,39 +122,23 @@ MemoryKinds Ledger::totals() const {
 
 MemoryKinds Ledger::HeldBy(const Account& account) const {
   base::MutexLock lock(mutex_);
-  return held_.at(&account);
+  return accounts_.at(&account).held;
 }
 
 std::string Ledger::LargestHolders(const Account* group) const {
-  struct Holder {
-    uint64_t bytes;
-    const Account* account;
-  };
   std::set<const Account*> groups;
-  for (const auto& [account, held] : held_)
+  for (const auto& [account, entry] : accounts_)
     groups.insert(account->group_.get());
-  std::vector<Holder> holders;
-  for (const auto& [account, held] : held_) {
+  std::vector<Holding> holdings;
+  for (const auto& [account, entry] : accounts_) {
     // A group is named by its members.
     if (groups.contains(account)) continue;
     if (group != nullptr && account->group_.get() != group) continue;
-    const uint64_t bytes = group == nullptr ? NpuBytes(held) : held.total();
-    if (bytes != 0) holders.push_back({bytes, account});
+    holdings.push_back({account->holder_, group == nullptr
+                                              ? NpuBytes(entry.held)
+                                              : entry.held.total()});
   }
-  const size_t named = std::min(holders.size(), kNamedHolders);
-  std::partial_sort(holders.begin(),
-                    holders.begin() + static_cast<ptrdiff_t>(named),
-                    holders.end(), [](const Holder& a, const Holder& b) {
-                      // By name where equal: messages do not vary by chance.
-                      if (a.bytes != b.bytes) return a.bytes > b.bytes;
-                      return a.account->holder_ < b.account->holder_;
-                    });
-  std::string text;
-  for (size_t i = 0; i < named; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", holders[i].account->holder_,
-                    " with ", holders[i].bytes);
-  }
-  return text.empty() ? "nobody" : text;
+  return NameLargest(std::move(holdings));
 }
 
 absl::Status Ledger::Change(const Account& account, const Step& step) {
@@ -162,34 +160,36 @@ Ledger::Refusal Ledger::TryChange(const Account& account, const Step& step,
     if (refusal != Refusal::kNone) return refusal;
   }
   const uint64_t more = step.after - step.before;  // may be less: it wraps
-  Entry(held_.at(&account), step.kind) += more;
+  BytesOf(accounts_.at(&account).held, step.kind) += more;
   if (account.group_ != nullptr) {
-    Entry(held_.at(account.group_.get()), step.kind) += more;
+    BytesOf(accounts_.at(account.group_.get()).held, step.kind) += more;
   }
-  Entry(totals_, step.kind) += more;
+  BytesOf(totals_, step.kind) += more;
   return Refusal::kNone;
 }
 
 Ledger::Refusal Ledger::Check(const Account& account, const Step& step,
                               absl::Status* why) const {
   const uint64_t more = step.after - step.before;
-  const uint64_t holds = held_.at(&account).total();
-  if (!Fits(holds, step, account.limit_)) {
+  const Entry& own = accounts_.at(&account);
+  const uint64_t holds = own.held.total();
+  if (!Fits(holds, step, own.limit)) {
     *why = absl::ResourceExhaustedError(absl::StrCat(
         account.holder_, " holds ", holds, " bytes; ", more,
-        " more exceed its limit '", account.limit_name_, "' of ",
-        account.limit_, " bytes, of which ", FreeOf(holds, account.limit_),
+        " more exceed its limit '", own.limit_name, "' of ", own.limit,
+        " bytes, of which ", FreeOf(holds, own.limit),
         " are free: release buffers that are no longer used, or raise the "
         "limit"));
     return Refusal::kAccount;
   }
   if (const Account* group = account.group_.get(); group != nullptr) {
-    const uint64_t all = held_.at(group).total();
-    if (!Fits(all, step, group->limit_)) {
+    const Entry& shared = accounts_.at(group);
+    const uint64_t all = shared.held.total();
+    if (!Fits(all, step, shared.limit)) {
       *why = absl::ResourceExhaustedError(absl::StrCat(
           group->holder_, " holds ", all, " bytes; ", more, " more for ",
-          account.holder_, " exceed its limit '", group->limit_name_, "' of ",
-          group->limit_, " bytes, of which ", FreeOf(all, group->limit_),
+          account.holder_, " exceed its limit '", shared.limit_name, "' of ",
+          shared.limit, " bytes, of which ", FreeOf(all, shared.limit),
           " are free; the largest holders: ", LargestHolders(group),
           ". End what is not needed, or raise the limit"));
       return Refusal::kGroup;
@@ -214,12 +214,9 @@ Ledger::Refusal Ledger::Check(const Account& account, const Step& step,
 }
 
 Account::Account(std::shared_ptr<Ledger> ledger, std::string holder,
-                 std::string limit_name, uint64_t limit,
                  std::shared_ptr<Account> group)
     : ledger_(std::move(ledger)),
       holder_(std::move(holder)),
-      limit_name_(std::move(limit_name)),
-      limit_(limit),
       group_(std::move(group)) {}
 
 Account::~Account() { ledger_->Close(*this); }
@@ -237,6 +234,10 @@ absl::StatusOr<Charge> Account::TryChargeFree(MemoryKind kind, uint64_t bytes) {
     return why;
   }
   return Charge(shared_from_this(), kind, bytes);
+}
+
+void Account::SetLimit(uint64_t limit, std::string name) {
+  ledger_->SetLimit(*this, limit, std::move(name));
 }
 
 MemoryKinds Account::held() const { return ledger_->HeldBy(*this); }

@@ -88,7 +88,9 @@ class Ledger : public std::enable_shared_from_this<Ledger> {
   }
 
   [[nodiscard]] MemoryKinds totals() const;
-  [[nodiscard]] uint64_t budget() const { return budget_; }
+  [[nodiscard]] uint64_t budget() const;
+  // From now on; what is charged beyond it stays.
+  void SetBudget(uint64_t budget);
 
  private:
   friend class Account;
@@ -113,23 +115,30 @@ class Ledger : public std::enable_shared_from_this<Ledger> {
   [[nodiscard]] std::string LargestHolders(const Account* group) const
       RKNND_REQUIRES(mutex_);
   [[nodiscard]] MemoryKinds HeldBy(const Account& account) const;
+  void SetLimit(const Account& account, uint64_t limit, std::string name);
   void Close(const Account& account);
 
-  const uint64_t budget_;
+  // What an account holds, and may hold.
+  struct Entry {
+    MemoryKinds held;
+    uint64_t limit = kNoLimit;
+    std::string limit_name;
+  };
+
   const std::string budget_name_;
   std::function<bool()> reclaim_;
 
   mutable base::Mutex mutex_;
+  uint64_t budget_ RKNND_GUARDED_BY(mutex_);
   MemoryKinds totals_ RKNND_GUARDED_BY(mutex_);
-  // By account: all that are open.
-  std::map<const Account*, MemoryKinds> held_ RKNND_GUARDED_BY(mutex_);
+  // All accounts that are open.
+  std::map<const Account*, Entry> accounts_ RKNND_GUARDED_BY(mutex_);
 };
 
 // What one owner holds. Thread: any.
 class Account : public std::enable_shared_from_this<Account> {
  public:
   Account(std::shared_ptr<Ledger> ledger, std::string holder,
-          std::string limit_name, uint64_t limit,
           std::shared_ptr<Account> group);
   ~Account();
   Account(const Account&) = delete;
@@ -142,6 +151,9 @@ class Account : public std::enable_shared_from_this<Account> {
   // threads may ask on which that cannot be done. Thread: any.
   absl::StatusOr<Charge> TryChargeFree(MemoryKind kind, uint64_t bytes);
 
+  // From now on; what is charged beyond it stays. `name`: the key to raise.
+  void SetLimit(uint64_t limit, std::string name);
+
   [[nodiscard]] MemoryKinds held() const;
   [[nodiscard]] const std::string& holder() const { return holder_; }
 
@@ -151,8 +163,6 @@ class Account : public std::enable_shared_from_this<Account> {
 
   const std::shared_ptr<Ledger> ledger_;
   const std::string holder_;
-  const std::string limit_name_;
-  const uint64_t limit_;
   const std::shared_ptr<Account> group_;
 };
 

@@ -400,6 +400,12 @@ absl::Status ModelCache::Full() const {
                    " bytes, and nothing in it can be removed"));
 }
 
+void ModelCache::SetLimit(uint64_t bytes) {
+  limit_ = bytes;
+  // Nothing is replaced by nothing.
+  MakeRoom(0, "");
+}
+
 uint64_t ModelCache::MakeRoom(uint64_t bytes, const std::string& replaced) {
   struct File {
     fs::file_time_type used;

@@ -94,6 +94,9 @@ class ModelCache {
                              const std::string& name,
                              absl::FunctionRef<absl::Status(Write)> produce,
                              uint64_t about = 0);
+  // From now on; the longest unused files go where there are too many bytes.
+  void SetLimit(uint64_t bytes);
+
   // A form that was not good after all.
   void RemoveCompiled(const ModelId& id);
 
@@ -112,7 +115,7 @@ class ModelCache {
   [[nodiscard]] absl::Status Full() const;
 
   const std::string folder_;
-  const uint64_t limit_;
+  uint64_t limit_;
   const std::string compiler_;
   CacheDisk real_disk_;
   CacheDisk* const disk_;

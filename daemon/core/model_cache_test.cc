@@ -129,6 +129,23 @@ TEST_F(ModelCacheTest, ModelAboveTheLimitIsNotKeptAndEvictsNobody) {
   EXPECT_TRUE(cache_->Contains(first));
 }
 
+TEST_F(ModelCacheTest, LoweredLimitTakesTheLongestUnusedAtOnce) {
+  const ModelId oldest = Store(std::string(400, 'a'));
+  const ModelId newest = Store(std::string(400, 'b'));
+  fs::last_write_time(PathOf(oldest), fs::file_time_type::clock::now() -
+                                          std::chrono::seconds(20));
+  cache_->SetLimit(700);
+  EXPECT_FALSE(cache_->Contains(oldest));
+  EXPECT_TRUE(cache_->Contains(newest));
+  const std::string large(600, 'c');
+  const ModelId id = IdOf(BytesOf(large), "");
+  EXPECT_TRUE(cache_->Store(id, BytesOf(large), "", "c").ok());
+  EXPECT_FALSE(cache_->Contains(newest));
+  cache_->SetLimit(1 << 20);
+  EXPECT_TRUE(cache_->Contains(Store(std::string(5000, 'd'))));
+  EXPECT_TRUE(cache_->Contains(id));
+}
+
 TEST_F(ModelCacheTest, UnfinishedFilesAreClearedAway) {
   std::ofstream(folder_.path() + "/models/abc.model.77.tmp") << "half";
   Open(1 << 20);

@@ -144,7 +144,7 @@ bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
 }
 
 void ModelLoad::Run(driver::Device& device, ModelCache* cache) {
-  if (!bytes.valid() && cache != nullptr && !copies_weights) {
+  if ((!bytes.valid() || kept) && cache != nullptr && !copies_weights) {
     restored_ = RunCompiled(device, *cache);
     if (restored_) {
       result = Result::kLoaded;
@@ -182,7 +182,8 @@ absl::Status ModelLoad::KeepInCache(ModelCache& cache, driver::Model& loaded) {
     RKNND_RETURN_IF_ERROR(
         cache.Store(*owner_, owner_contents_, weights_of_options, ""));
   }
-  if (!from_cache() && !(file_.valid() && cache.Contains(id))) {
+  const bool may_be_there = file_.valid() || kept;
+  if (!from_cache() && !(may_be_there && cache.Contains(id))) {
     RKNND_RETURN_IF_ERROR(cache.Store(id, contents_, options, name));
   }
   const absl::Status compiled = cache.StoreCompiled(

@@ -25,9 +25,9 @@ namespace rknnd::core {
 // from its result on. Only KeepInCache comes after that, on the loader, and
 // touches what the loop does not.
 //
-// A model comes from an upload, from the cache folder, or, in a preload, from a
-// file. Where the cache folder has what this device compiled it to, the bytes
-// are not even read.
+// A model comes from an upload, now or before the daemon's restart, from the
+// cache folder, or, in a preload, from a file. Where the cache folder has what
+// this device compiled it to, the bytes are not even read.
 struct ModelLoad {
   enum class Result {
     kLoaded,
@@ -41,6 +41,9 @@ struct ModelLoad {
   std::string options;
   base::UniqueFd bytes;
   uint64_t size = 0;
+  // They were kept over the daemon's restart: of use where the cache folder has
+  // no compiled form.
+  bool kept = false;
   // The model whose weights it shares, where its options name one and an upload
   // brought it too. Otherwise that one is read from the cache folder.
   base::UniqueFd weights_of;

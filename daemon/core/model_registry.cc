@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
+#include "daemon/core/events.h"
 #include "daemon/core/model_entry.h"
 
 namespace rknnd::core {
@@ -28,6 +30,12 @@ constexpr base::Nanoseconds kFirstAnswer = 100 * base::kMillisecond;
 absl::Status NotLoaded(const ModelId& id) {
   return absl::NotFoundError(
       absl::StrCat("model ", base::ToHex(id), " is not loaded: upload it"));
+}
+
+EventFields FieldsOf(const ModelId& id) {
+  EventFields fields;
+  fields.model = base::ToHex(id);
+  return fields;
 }
 
 }  // namespace
@@ -76,6 +84,7 @@ void ModelRegistry::Stop() {
   gone_ = nullptr;
   preloaded_.clear();
   auto entries = std::exchange(entries_, {});
+  failed_.clear();
   for (auto& [key, entry] : entries) {
     if (entry->state == ModelState::kGrace) parts_.timers->Cancel(entry->timer);
     entry->state = ModelState::kGone;
@@ -87,14 +96,12 @@ void ModelRegistry::Stop() {
 void ModelRegistry::Use(const ModelId& id, UseCallback done) {
   std::shared_ptr<ModelEntry> entry = FindJoinable(id);
   if (entry == nullptr) {
-    if (parts_.cache == nullptr ||
-        (!parts_.cache->Contains(id) && !parts_.cache->ContainsCompiled(id))) {
+    std::shared_ptr<ModelLoad> load = FindBytes(id);
+    if (load == nullptr) {
       done(NotLoaded(id));
       return;
     }
     entry = MakeEntry(id);
-    auto load = std::make_shared<ModelLoad>();
-    load->id = id;
     entry->attempts.push_back(std::move(load));
     StartNextLoad(*entry);
   }
@@ -108,6 +115,30 @@ void ModelRegistry::Use(const ModelId& id, UseCallback done) {
     entry->state = ModelState::kResident;
   }
   done(ModelUse(shared_from_this(), entry));
+}
+
+std::shared_ptr<ModelLoad> ModelRegistry::FindBytes(const ModelId& id) {
+  auto load = std::make_shared<ModelLoad>();
+  load->id = id;
+  if (parts_.keeper != nullptr) {
+    if (std::optional<KeptModel> kept = parts_.keeper->Take(id)) {
+      load->bytes = std::move(kept->bytes);
+      load->size = kept->size;
+      load->name = std::move(kept->name);
+      load->options = std::move(kept->options);
+      load->kept = true;
+      return load;
+    }
+  }
+  if (parts_.cache == nullptr ||
+      (!parts_.cache->Contains(id) && !parts_.cache->ContainsCompiled(id))) {
+    return nullptr;
+  }
+  return load;
+}
+
+void ModelRegistry::LetGoOf(const ModelId& id) {
+  if (parts_.keeper != nullptr) parts_.keeper->LetGo(id);
 }
 
 void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
@@ -219,25 +250,35 @@ void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
     if (found->second->state == ModelState::kGrace) {
       parts_.timers->Cancel(found->second->timer);
     }
-    found->second->state = ModelState::kGone;
+    const std::shared_ptr<ModelEntry> entry = found->second;
+    entry->state = ModelState::kGone;
     entries_.erase(found);
+    if (entry->uses > 0) failed_.push_back(entry);
+    LetGoOf(key.first);
     if (gone_ != nullptr) gone_();
   }
   if (parts_.log != nullptr) {
-    parts_.log->Log(1, absl::StrCat("model '", model.name,
-                                    "' cannot be used, load it again: ",
-                                    std::string(finished.message())));
+    parts_.log->LogEvent(
+        1,
+        absl::StrCat("model '", model.name, "' cannot be used, load it again: ",
+                     std::string(finished.message())),
+        FieldsOf(key.first));
   }
-  const auto lost = std::erase_if(preloaded_, [&model](const ModelUse& use) {
-    return use.model().get() == &model;
-  });
-  if (lost > 0) KeepForGood(key.first);
+  for (auto& [path, use] : preloaded_) {
+    if (!use.has_value() || use->model().get() != &model) continue;
+    use.reset();
+    KeepForGood(path, key.first);
+  }
 }
 
-void ModelRegistry::KeepForGood(const ModelId& id) {
+void ModelRegistry::KeepForGood(const std::string& path, const ModelId& id) {
   // A failure has been told of by the attempt.
-  Use(id, [this](absl::StatusOr<ModelUse> use) {
-    if (use.ok()) preloaded_.push_back(*std::move(use));
+  Use(id, [this, path](absl::StatusOr<ModelUse> use) {
+    const auto wanted = preloaded_.find(path);
+    // Else it need not be kept any more.
+    if (wanted != preloaded_.end() && use.ok()) {
+      wanted->second.emplace(*std::move(use));
+    }
   });
 }
 
@@ -251,6 +292,24 @@ void ModelRegistry::NoteCache(const absl::Status& kept) {
                             "compiled again after a restart: ",
                             std::string(kept.message()))
              : std::string("models are kept in the cache folder again"));
+}
+
+void ModelRegistry::SetPreloaded(const std::vector<std::string>& paths,
+                                 uint64_t largest) {
+  std::map<std::string, std::optional<ModelUse>> before;
+  std::swap(before, preloaded_);
+  for (const std::string& path : paths) {
+    const auto known = before.find(path);
+    std::optional<ModelUse>& use = preloaded_[path];
+    if (known != before.end()) use = std::move(known->second);
+    if (!use.has_value()) Preload(path, largest);
+  }
+}
+
+void ModelRegistry::SetCacheLimit(uint64_t bytes) {
+  if (parts_.cache == nullptr) return;
+  parts_.loader->Post(
+      [cache = parts_.cache, bytes] { cache->SetLimit(bytes); });
 }
 
 void ModelRegistry::Preload(const std::string& path, uint64_t largest) {
@@ -281,7 +340,7 @@ void ModelRegistry::OnFileRead(
     entry->attempts.push_back(*std::move(read));
     StartNextLoad(*entry);
   }
-  KeepForGood(id);
+  KeepForGood(path, id);
 }
 
 void ModelRegistry::OnLoaded(const Key& key,
@@ -290,9 +349,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   if (found == entries_.end()) return;  // stopped
   const std::shared_ptr<ModelEntry> entry = found->second;
   if (!load->unusable().ok() && parts_.log != nullptr) {
-    parts_.log->Log(1, absl::StrCat("model '", load->name,
-                                    "' is not taken from its compiled form: ",
-                                    std::string(load->unusable().message())));
+    parts_.log->LogEvent(1,
+                         absl::StrCat("model '", load->name,
+                                      "' is not taken from its compiled form: ",
+                                      std::string(load->unusable().message())),
+                         FieldsOf(load->id));
   }
   if (load->result != ModelLoad::Result::kLoaded) {
     OnLoadFailed(entry, *load);
@@ -318,6 +379,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   }
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
+  // Before the loader has the bytes again.
+  if (parts_.keeper != nullptr && load->bytes.valid() && !load->kept) {
+    parts_.keeper->Keep(load->id, load->bytes.get(), load->size, load->name,
+                        load->options);
+  }
   if (load->restored()) {
     // Its client is answered first: the memory that needs is made meanwhile.
     // A job that comes earlier makes what it needs itself.
@@ -352,6 +418,7 @@ void ModelRegistry::OnLoaded(const Key& key,
 void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
                                  const ModelLoad& load) {
   const bool refused = load.result == ModelLoad::Result::kRefused;
+  if (load.kept) LetGoOf(load.id);
   // Told below, when the registry is in order again: they may call it.
   std::vector<DoneCallback> failed;
   if (load.done != nullptr) failed.push_back(load.done);
@@ -382,7 +449,9 @@ void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
 }
 
 void ModelRegistry::Release(const std::shared_ptr<ModelEntry>& entry) {
-  if (--entry->uses > 0 || entry->state != ModelState::kResident) return;
+  if (--entry->uses > 0) return;
+  if (std::erase(failed_, entry) > 0 && gone_ != nullptr) gone_();
+  if (entry->state != ModelState::kResident) return;
   if (!entry->used) {
     StartGrace(*entry, std::max(parts_.grace, kFirstUsePeriod));
   } else if (parts_.vendor_sharing) {
@@ -415,6 +484,7 @@ void ModelRegistry::EndGrace(const Key& key) {
   const std::shared_ptr<ModelEntry> entry = found->second;
   entry->state = ModelState::kGone;
   entries_.erase(found);
+  LetGoOf(entry->key.first);
   if (gone_ != nullptr) gone_();
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "daemon/core/ledger.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/model_cache.h"
+#include "daemon/core/model_keeper.h"
 #include "daemon/core/model_load.h"
 #include "daemon/core/service.h"
 #include "daemon/core/types.h"
@@ -92,6 +94,7 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     base::Nanoseconds grace = 0;
     std::shared_ptr<Ledger> ledger;
     std::shared_ptr<ModelCache> cache;  // null: none
+    ModelKeeper* keeper = nullptr;      // null: none
     LogSink* log = nullptr;             // the daemon's own; null: none
     // Every Use that no upload was made for yet gets a copy of its own.
     bool vendor_sharing = false;
@@ -105,16 +108,21 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // Called when a model has gone.
   void set_gone(std::function<void()> gone) { gone_ = std::move(gone); }
 
-  // NOT_FOUND when the model is neither resident, loading nor cached.
+  // NOT_FOUND when the model is neither resident, loading, cached nor kept.
   void Use(const ModelId& id, UseCallback done);
   // `bytes` were checked to be immutable; their hash is checked here. `warn`
   // hears of what went wrong without being a failure.
   void Upload(ModelUpload upload, uint64_t size, Charge charge,
               std::function<void(absl::Status)> warn, DoneCallback done);
 
-  // Loads a model's file, of at most so many bytes, and keeps it for good. What
-  // is wrong with it is logged.
-  void Preload(const std::string& path, uint64_t largest);
+  // Loads the models' files, of at most so many bytes each, and keeps them as
+  // long as this is not called with others. Those that could not be loaded are
+  // tried again. What is wrong with one is logged.
+  void SetPreloaded(const std::vector<std::string>& paths, uint64_t largest);
+  // Of models whose last context goes from now on.
+  void set_grace(base::Nanoseconds grace) { parts_.grace = grace; }
+  // Of the cache folder; what is too much goes soon.
+  void SetCacheLimit(uint64_t bytes);
 
   // Null when it is not loaded; a copy of it, with vendor sharing.
   [[nodiscard]] std::shared_ptr<const LoadedModel> Resident(
@@ -146,14 +154,19 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
                    const std::shared_ptr<ModelLoad>& load);
   void OnFinished(const Key& key, const LoadedModel& model,
                   const absl::Status& finished);
-  // A use of the registry's own.
-  void KeepForGood(const ModelId& id);
+  void Preload(const std::string& path, uint64_t largest);
+  // A use of the registry's own, of the file at `path`.
+  void KeepForGood(const std::string& path, const ModelId& id);
   // Tells of the cache folder when it fails first, and when it works again.
   void NoteCache(const absl::Status& kept);
   void OnFileRead(const std::string& path,
                   absl::StatusOr<std::shared_ptr<ModelLoad>> read);
   void OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
                     const ModelLoad& load);
+  // An attempt to load it from what is kept or cached; null: it is neither.
+  [[nodiscard]] std::shared_ptr<ModelLoad> FindBytes(const ModelId& id);
+  // It is not loaded any more.
+  void LetGoOf(const ModelId& id);
   void Release(const std::shared_ptr<ModelEntry>& entry);
   void StartGrace(ModelEntry& entry, base::Nanoseconds period);
   void EndGrace(const Key& key);
@@ -162,10 +175,14 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   const std::shared_ptr<WeightCharges> charges_;
   std::function<void()> gone_;
   bool cache_fails_ = false;
-  std::vector<ModelUse> preloaded_;
+  // By path; no use yet of those that are being loaded, or failed.
+  std::map<std::string, std::optional<ModelUse>> preloaded_;
   uint64_t next_salt_ = 1;
   uint64_t next_grace_ = 1;
   std::map<Key, std::shared_ptr<ModelEntry>> entries_;
+  // Out of entries_, as they are of no use, and not let go of yet: their jobs
+  // go on to fail with the device's own reason.
+  std::vector<std::shared_ptr<ModelEntry>> failed_;
 };
 
 }  // namespace rknnd::core

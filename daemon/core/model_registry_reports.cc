@@ -14,13 +14,15 @@ namespace rknnd::core {
 
 std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
   std::vector<uint64_t> needs(cores, 0);
-  for (const auto& [key, entry] : entries_) {
-    if (entry->model == nullptr) continue;
+  const auto add = [&](const ModelEntry& entry) {
+    if (entry.model == nullptr) return;
     for (uint32_t core = 0; core < cores; ++core) {
-      if ((entry->reach >> core & 1) == 0) continue;
-      needs[core] = std::max(needs[core], entry->model->internal_size());
+      if ((entry.reach >> core & 1) == 0) continue;
+      needs[core] = std::max(needs[core], entry.model->internal_size());
     }
-  }
+  };
+  for (const auto& [key, entry] : entries_) add(*entry);
+  for (const auto& entry : failed_) add(*entry);
   return needs;
 }
 
@@ -32,8 +34,8 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.id = key.first;
     report.name = entry->model->name;
     report.contexts = entry->uses;
-    for (const ModelUse& use : preloaded_) {
-      if (use.model() != entry->model) continue;
+    for (const auto& [path, use] : preloaded_) {
+      if (!use.has_value() || use->model() != entry->model) continue;
       --report.contexts;
       report.preloaded = true;
     }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "base/posix/clock.h"
 #include "daemon/core/types.h"
 
 namespace rknnd::core {
@@ -26,6 +27,14 @@ class Runner {
   virtual void ClearIdle() {}
   // Answers what has waited or run for too long. Thread: worker.
   virtual void Expire() {}
+  // Whether what is due gets done, for the watchdog. Thread: any.
+  struct Progress {
+    bool can_begin = false;             // some job has its turn and a core
+    uint64_t turns = 0;                 // taken by workers so far
+    bool expires = false;               // some job has a time, or is watched
+    base::Nanoseconds next_expiry = 0;  // the earliest: by the runner's clock
+  };
+  [[nodiscard]] virtual Progress progress() { return {}; }
   // The fence that was watched by this token is signalled, or cannot be any
   // more. Followed by RunReady. Thread: worker.
   virtual void FenceReady(uint64_t /*token*/, FenceState /*state*/) {}

@@ -15,6 +15,7 @@
 #include "daemon/core/admission.h"
 #include "daemon/core/job_gate_impl.h"
 #include "daemon/core/late_wakes.h"
+#include "daemon/core/worker_pulse.h"
 
 namespace rknnd::core {
 namespace {
@@ -58,6 +59,7 @@ void RunnerImpl::RunReady() {
       if (!begun) isolation_.ClearIdle();
       return;
     }
+    turns_.fetch_add(1, std::memory_order_relaxed);
     if (turn.more) parts_.waker->WakeOne();
     Start(turn.job);
   }
@@ -75,6 +77,15 @@ void RunnerImpl::Expire() {
     if (parts_.hung != nullptr) parts_.hung(hanging.report);
   }
   expiry_.Arm();
+}
+
+Runner::Progress RunnerImpl::progress() {
+  Progress progress;
+  progress.can_begin = parts_.scheduler->CanBegin();
+  progress.turns = turns_.load(std::memory_order_relaxed);
+  progress.next_expiry = expiry_.next();
+  progress.expires = progress.next_expiry != kNever;
+  return progress;
 }
 
 void RunnerImpl::FenceReady(uint64_t token, FenceState state) {
@@ -129,7 +140,10 @@ void RunnerImpl::Start(Job* job) {
   WakeBeforeLongWork();
   isolation_.Begin(*job);
   starting_job = job;
-  parts_.device->Submit(job->request);
+  {
+    const InDevice device;
+    parts_.device->Submit(job->request);
+  }
   starting_job = nullptr;
 }
 
@@ -202,14 +216,12 @@ absl::Status RunnerImpl::Prepare(Job* job) {
     job->hold.arena = context.own_arena() != nullptr
                           ? context.own_arena()
                           : parts_.arenas->Get(job->core);
-    // Arenas shrink only when no context needs them any more, or when its model
-    // turned out to be of no use after it was answered for.
+    // Arenas shrink only when no context needs them any more.
     if (job->hold.arena == nullptr ||
         job->hold.arena->size() < program.internal_size) {
       return absl::CancelledError(
           absl::StrCat("context ", submission.context,
-                       " has no internal memory any more: it was destroyed, or "
-                       "its model has failed and must be loaded again"));
+                       " has no internal memory any more: it was destroyed"));
     }
     request.internal = job->hold.arena->memory();
     if (program.batch > 1 && context.own_arena() == nullptr) {

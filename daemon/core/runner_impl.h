@@ -67,6 +67,7 @@ class RunnerImpl final : public Runner, public JobFinisher {
   void ClearIdle() override { isolation_.ClearIdle(); }
   void Expire() override;
   void FenceReady(uint64_t token, FenceState state) override;
+  [[nodiscard]] Progress progress() override;
   void Finish(Job* job, const driver::JobResult& result) override;
 
   [[nodiscard]] Scheduler& scheduler() { return *parts_.scheduler; }
@@ -107,6 +108,8 @@ class RunnerImpl final : public Runner, public JobFinisher {
   [[nodiscard]] JobTotals& totals() { return totals_; }
   // Jobs that hung, so far.
   [[nodiscard]] uint64_t hung() const { return hang_watch_.found(); }
+  // Cores that such a job has now.
+  [[nodiscard]] uint32_t cores_hung() { return hang_watch_.hanging(); }
   // Jobs on a core whose answer is not posted yet.
   [[nodiscard]] uint64_t running() const { return running_.load(); }
   // How busy a core was until now. A job that ends meanwhile is in it once, up
@@ -163,6 +166,7 @@ class RunnerImpl final : public Runner, public JobFinisher {
   std::atomic<bool> draining_{false};
   JobTotals totals_;
   std::atomic<uint64_t> running_{0};
+  std::atomic<uint64_t> turns_{0};  // that workers took
   std::array<CoreTime, 32> cores_;  // the service opens no device with more
 };
 

@@ -75,6 +75,8 @@ class Scheduler {
   // run there end. True when some job can run now.
   virtual bool SetLent(uint32_t cores) = 0;
 
+  // Whether some queued job could begin now: then a worker is on its way to it.
+  [[nodiscard]] virtual bool CanBegin() = 0;
   // Cores that some job has, as bits.
   [[nodiscard]] virtual uint32_t busy() const = 0;
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/core/buffer_keys.h"
+#include "daemon/core/events.h"
 #include "daemon/core/fair_scheduler.h"
 #include "daemon/core/service_impl.h"
 
@@ -31,12 +32,11 @@ Service::Impl::Impl(const ServiceOptions& options)
       faults(options.faults),
       incoherent(options.incoherent),
       started(options.clock->Now()),
-      scheduling(options.scheduling),
       parts(std::make_shared<ServiceParts>()),
-      most_sessions(options.sessions),
       drain(std::make_shared<DrainState>()),
       foreign(std::make_shared<ForeignWatch>(
-          options.foreign_users, options.pager, options.loop, options.clock)) {
+          options.foreign_users, options.pager, options.loop, options.clock)),
+      options_(options) {
   std::shared_ptr<ModelCache> cache;
   if (!options.cache_dir.empty()) {
     auto opened = ModelCache::Open(options.cache_dir, options.cache_limit,
@@ -57,17 +57,10 @@ Service::Impl::Impl(const ServiceOptions& options)
   parts->log = options.log;
   parts->limits = options.limits;
   parts->vendor_sharing = options.vendor_sharing;
-  const uint64_t mapped = options.device->info().address_space;
-  parts->ledger = Ledger::Create(options.address_space == 0
-                                     ? mapped
-                                     : std::min(options.address_space, mapped),
-                                 "address_space");
-  parts->limits_of_user = [all = options.user_limits,
-                           users = options.users](uint32_t uid) {
-    const auto found = users.find(uid);
-    return found == users.end() ? all : found->second;
+  parts->ledger = Ledger::Create(AddressSpace(), "address_space");
+  parts->count = [this](const Tenant& tenant, const CountLimit& limit) {
+    return Count(tenant, limit);
   };
-  parts->count_user = [this](uint32_t uid) { return CountUser(uid); };
   parts->leases =
       std::make_shared<Leases>(AllCores(options.device->info().cores));
   parts->streams_but = [this](SessionId session, uint32_t context) {
@@ -86,6 +79,7 @@ Service::Impl::Impl(const ServiceOptions& options)
   registry.grace = options.model_grace;
   registry.ledger = parts->ledger;
   registry.cache = std::move(cache);
+  registry.keeper = options.keeper;
   registry.log = options.log;
   registry.vendor_sharing = options.vendor_sharing;
   parts->models = ModelRegistry::Create(std::move(registry));
@@ -118,7 +112,15 @@ Service::Impl::Impl(const ServiceOptions& options)
         loop->Post([this, log, weak, report] {
           // The drain's state lasts as long as this does.
           if (weak.expired()) return;
-          if (log != nullptr) log->Log(kDaemonLogWarning, Describe(report));
+          if (log != nullptr) {
+            EventFields fields = FieldsOf(report);
+            if (const auto found = sessions.find(report.session);
+                found != sessions.end()) {
+              fields.pid = found->second->peer().pid;
+              fields.comm = found->second->peer().comm;
+            }
+            log->LogEvent(kDaemonLogWarning, Describe(report), fields);
+          }
           if (report.ended) return;
           traces->WriteFile(absl::StrCat("a job of ", report.holder, " hangs"));
         });
@@ -172,9 +174,7 @@ Service::Impl::Impl(const ServiceOptions& options)
                                  options.device->info().soc);
   timeline.folder = options.trace_dir;
   traces = Traces::Create(std::move(timeline));
-  for (const std::string& path : options.preload) {
-    parts->models->Preload(path, options.limits.model_bytes);
-  }
+  parts->models->SetPreloaded(options.preload, options.limits.model_bytes);
 }
 
 Service::Impl::~Impl() {
@@ -186,7 +186,7 @@ Service::Impl::~Impl() {
   parts->runner->arenas().Stop();
   parts->runner->shared_runs()->Stop();
   // And a session, which has ended.
-  parts->count_user = nullptr;
+  parts->count = nullptr;
   parts->streams_but = nullptr;
 }
 
@@ -197,32 +197,22 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     return absl::UnavailableError(
         "the daemon is draining and takes no new sessions");
   }
-  if (sessions.size() >= most_sessions) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("limit 'sessions' is ", most_sessions,
-                     ", all in use: 'rknnctl sessions' shows by whom"));
+  if (absl::Status room = CheckSessions(peer); !room.ok()) return room;
+  auto tenant = TenantOf(peer);
+  if (!peer.admin) {
+    // Operators may always look.
+    absl::Status room =
+        tenant->Check(kSessionLimit, Count(*tenant, kSessionLimit));
+    if (!room.ok()) return room;
   }
-  if (!peer.address.empty()) RKNND_RETURN_IF_ERROR(CheckRemoteSessions());
   const SessionId id = next_session_++;
-  auto user = UserAccount(peer.uid);
   recorder().NameSession(id, peer);
   auto share = ShareOf(peer);
   auto session = std::make_shared<SessionImpl>(
-      id, std::move(peer), parts, std::move(user), std::move(share),
+      id, std::move(peer), parts, std::move(tenant), std::move(share),
       std::move(completions), std::move(log));
   sessions[id] = session;
   return session;
-}
-
-absl::Status Service::Impl::CheckRemoteSessions() const {
-  const size_t most = std::max<size_t>(1, most_sessions - most_sessions / 4);
-  const auto remote = static_cast<size_t>(std::count_if(
-      sessions.begin(), sessions.end(),
-      [](const auto& one) { return !one.second->peer().address.empty(); }));
-  if (remote < most) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("of the ", most_sessions, " sessions (limit 'sessions') ",
-                   most, " may be of other machines, all in use"));
 }
 
 void Service::Impl::CloseSession(SessionId id) {
@@ -231,46 +221,18 @@ void Service::Impl::CloseSession(SessionId id) {
   const std::shared_ptr<SessionImpl> session = std::move(found->second);
   sessions.erase(found);
   session->End();
+  if (session->abandoned() > 0 && parts->log != nullptr) {
+    EventFields fields = FieldsOf(id, session->peer());
+    fields.event = Event::kDiedUnderJob;
+    parts->log->LogEvent(
+        kDaemonLogWarning,
+        absl::StrCat(session->holder(), " has gone with ", session->abandoned(),
+                     " job(s) not answered: those that run end, nobody else "
+                     "notices"),
+        fields);
+  }
   recorder().EndSession(id);
   if (parts->leases->GiveBack(id)) ApplyLeases();
-}
-
-std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
-  std::erase_if(shares_, [](const auto& one) { return one.second.expired(); });
-  // Processes of other namespaces cannot be told apart: each session counts.
-  std::weak_ptr<Share> alone;
-  std::weak_ptr<Share>& known =
-      peer.pid == 0 ? alone : shares_[{peer.pid, peer.uid}];
-  std::shared_ptr<Share> share = known.lock();
-  if (share != nullptr) return share;
-  share = std::make_shared<Share>(ResolvePolicy(scheduling, peer),
-                                  parts->device->info().cores);
-  known = share;
-  return share;
-}
-
-std::shared_ptr<Account> Service::Impl::UserAccount(uint32_t uid) {
-  std::erase_if(users_, [](const auto& user) { return user.second.expired(); });
-  std::weak_ptr<Account>& known = users_[uid];
-  std::shared_ptr<Account> account = known.lock();
-  if (account != nullptr) return account;
-  const uint64_t limit = parts->limits_of_user(uid).memory;
-  account =
-      parts->ledger->Open(absl::StrCat("user ", uid), "limits.user.memory",
-                          limit == 0 ? kNoLimit : limit);
-  known = account;
-  return account;
-}
-
-std::vector<ServiceParts::SessionCounts> Service::Impl::CountUser(
-    uint32_t uid) const {
-  std::vector<ServiceParts::SessionCounts> counts;
-  for (const auto& [id, session] : sessions) {
-    if (session->peer().uid != uid) continue;
-    counts.push_back({session->holder(), session->contexts_taken(),
-                      session->buffers_taken()});
-  }
-  return counts;
 }
 
 std::vector<Stream> Service::Impl::StreamsBut(SessionId session,
@@ -340,6 +302,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(
         absl::StrCat("device '", options.device->info().kind, "' has ", cores,
                      " cores, 1 to 32 are possible"));
   }
+  RKNND_RETURN_IF_ERROR(CheckCores(options.scheduling, cores));
   return std::unique_ptr<Service>(new Service(std::make_unique<Impl>(options)));
 }
 
@@ -421,13 +384,26 @@ void Service::ClearFault(uint64_t id, std::function<void(absl::Status)> done) {
 
 void Service::ResetDevice(std::function<void(absl::Status)> done) {
   // On the pager: jobs are ended by it, and that is no work for the loop.
-  impl_->parts->pager->Post([device = impl_->parts->device,
-                             loop = impl_->parts->loop,
-                             done = std::move(done)] {
-    device->Reset([loop, done](absl::Status status) {
-      loop->Post([done, status = std::move(status)] { done(status); });
-    });
-  });
+  const auto told = [log = impl_->parts->log,
+                     done = std::move(done)](const absl::Status& status) {
+    if (log != nullptr && !absl::IsUnimplemented(status)) {
+      EventFields fields;
+      fields.event = Event::kReset;
+      log->LogEvent(kDaemonLogWarning,
+                    status.ok() ? "the NPU was reset by an operator: jobs in "
+                                  "flight are run again by their clients"
+                                : absl::StrCat("the NPU could not be reset: ",
+                                               std::string(status.message())),
+                    fields);
+    }
+    done(status);
+  };
+  impl_->parts->pager->Post(
+      [device = impl_->parts->device, loop = impl_->parts->loop, told] {
+        device->Reset([loop, told](absl::Status status) {
+          loop->Post([told, status = std::move(status)] { told(status); });
+        });
+      });
 }
 
 bool Service::wants_syncs() const {

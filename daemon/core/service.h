@@ -37,6 +37,8 @@
 
 namespace rknnd::core {
 
+class ModelKeeper;
+
 // One-shot timers on the loop thread; the transport's event loop, or a test's
 // hand.
 class TimerQueue {
@@ -47,7 +49,31 @@ class TimerQueue {
   virtual void Cancel(uint64_t timer) = 0;
 };
 
-struct ServiceOptions {
+// What may change while the service runs (Service::Reconfigure).
+struct LiveOptions {
+  // But jobs_per_context, which stays as it was at the start.
+  SessionLimits limits;
+  // At one time, through all doors; of other machines three quarters of them.
+  // Each takes fds of this process, and memory.
+  size_t sessions = 1024;
+  // What weights, internal memory and buffers may have together; 0: all that
+  // the device maps. Never more than that.
+  uint64_t address_space = 0;
+  // Of each user's sessions together, and of some users and groups instead; a
+  // user's own come first, then the largest of its groups'.
+  UserLimits user_limits;
+  std::map<uint32_t, UserLimits> users, groups;
+  // Of it `share`, `users` and `groups`; the rest stays as it was at the start.
+  SchedulingOptions scheduling;
+  // A model without contexts stays so long: the next process starts quickly.
+  base::Nanoseconds model_grace = 30 * base::kSecond;
+  // Files of models that are loaded at start and kept for good.
+  std::vector<std::string> preload;
+  // The longest unused files go first beyond this. A dozen large models.
+  uint64_t cache_limit = uint64_t{4} << 30;
+};
+
+struct ServiceOptions : LiveOptions {
   driver::Device* device = nullptr;                  // outlives the service
   const driver::Heaps* heaps = nullptr;              // likewise, and all below
   const driver::PhysicalMemory* physical = nullptr;  // null: none is allowed
@@ -57,24 +83,10 @@ struct ServiceOptions {
   base::Executor* pager = nullptr;
   TimerQueue* timers = nullptr;
   WorkerWaker* waker = nullptr;
-  SessionLimits limits;
-  // At one time, through all doors; of other machines three quarters of them.
-  // Each takes fds of this process, and memory.
-  size_t sessions = 1024;
-  // What weights, internal memory and buffers may have together; 0: all that
-  // the device maps. Never more than that.
-  uint64_t address_space = 0;
-  // Of each user's sessions together, and of some users instead.
-  UserLimits user_limits;
-  std::map<uint32_t, UserLimits> users;
-  // A model without contexts stays so long: the next process starts quickly.
-  base::Nanoseconds model_grace = 30 * base::kSecond;
   // Model bytes by hash, so that clients survive a restart. Empty: none kept.
   std::string cache_dir;
-  // Files of models that are loaded at start and kept for good.
-  std::vector<std::string> preload;
-  // The longest unused files go first beyond this. A dozen large models.
-  uint64_t cache_limit = uint64_t{4} << 30;
+  // Model bytes over this process's end. Null: none are kept.
+  ModelKeeper* keeper = nullptr;
   // Measure as if every rknn_init stood alone (RKNND_SHARING=vendor): models
   // are loaded once per rknn_init, each context has internal memory of its own.
   bool vendor_sharing = false;
@@ -86,8 +98,7 @@ struct ServiceOptions {
   // CPU and device see each other's writes only after a synchronisation that
   // the device must be told of.
   bool incoherent = false;
-  LogSink* log = nullptr;  // the daemon's own; null: none
-  SchedulingOptions scheduling;
+  LogSink* log = nullptr;                      // the daemon's own; null: none
   FenceWatcher* fences = nullptr;              // null: jobs cannot have any
   ForeignUserFinder* foreign_users = nullptr;  // null: nobody looks
   // Where the timeline of a job that hangs is written. Empty: nowhere.
@@ -109,6 +120,13 @@ class Service {
   // Takes away all the session owns. Its queued jobs vanish; a running one
   // ends into memory that is freed after it.
   void CloseSession(SessionId session);
+
+  // From now on. Whoever holds more than it may keeps that and gets no more;
+  // priorities and cores are those of contexts that are made, weights those of
+  // all jobs. An error, of cores that no device has: nothing has changed.
+  absl::Status Reconfigure(const LiveOptions& options);
+  // What each session may hold.
+  [[nodiscard]] const SessionLimits& limits() const;
 
   // No new sessions, contexts or jobs from now on; `done` when nothing runs.
   void Drain(std::function<void()> done);

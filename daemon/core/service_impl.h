@@ -23,6 +23,7 @@
 #include "daemon/core/service.h"
 #include "daemon/core/session_impl.h"
 #include "daemon/core/share.h"
+#include "daemon/core/tenant.h"
 #include "daemon/core/traces.h"
 #include "daemon/core/types.h"
 #include "driver/fault.h"
@@ -40,6 +41,7 @@ class Service::Impl {
       std::shared_ptr<LogSink> log);
   void CloseSession(SessionId id);
   void Drain(std::function<void()> done);
+  absl::Status Reconfigure(const LiveOptions& options);
   void Lease(SessionId id, uint32_t cores, const std::string& command,
              std::function<void(absl::Status)> done);
 
@@ -52,12 +54,10 @@ class Service::Impl {
   driver::FaultControl* const faults;
   const bool incoherent;
   const base::Nanoseconds started;
-  const SchedulingOptions scheduling;
   absl::Status cache_status;
   bool keeps_models = false;
   std::shared_ptr<ServiceParts> parts;
   std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
-  const size_t most_sessions;
   std::shared_ptr<DrainState> drain;
   std::function<void()> on_draining;  // or null
   std::shared_ptr<Traces> traces;
@@ -75,22 +75,35 @@ class Service::Impl {
   // What is lent has changed.
   void ApplyLeases();
   void SettleLeases();
-  // What all sessions of a user pay into.
-  std::shared_ptr<Account> UserAccount(uint32_t uid);
-  [[nodiscard]] std::vector<ServiceParts::SessionCounts> CountUser(
-      uint32_t uid) const;
+  // Whose limits sessions of `peer` count against. Its limits are the largest
+  // that `peer` and its sessions have by themselves.
+  std::shared_ptr<Tenant> TenantOf(const SessionPeer& peer);
+  void SetLimitsOf(Tenant& tenant, const SessionPeer* peer) const;
+  [[nodiscard]] std::vector<Holding> Count(const Tenant& tenant,
+                                           const CountLimit& limit) const;
+  [[nodiscard]] uint64_t AddressSpace() const;
 
-  // One for all sessions of a process. A number that is used again, by another
-  // user's, is another process.
+  // One for all sessions of a process, or of an allocation. A number that is
+  // used again, by another user's, is another process.
   std::shared_ptr<Share> ShareOf(const SessionPeer& peer);
+  absl::Status CheckSessions(const SessionPeer& peer) const;
   // Whether one more may come from another machine: local programs find room,
   // whoever is out there.
   absl::Status CheckRemoteSessions() const;
 
+  LiveOptions options_;
   SessionId next_session_ = 1;
-  std::map<std::pair<int32_t, uint32_t>, std::weak_ptr<Share>> shares_;
-  // Each lasts as long as something of its user's is charged.
-  std::map<uint32_t, std::weak_ptr<Account>> users_;
+  struct ShareKey {
+    std::string allocation;  // or empty
+    int32_t pid;
+    uint32_t uid;
+    friend auto operator<=>(const ShareKey&, const ShareKey&) = default;
+  };
+  std::map<ShareKey, std::weak_ptr<Share>> shares_;
+  // By name, as long as there are sessions of theirs...
+  std::map<std::string, std::weak_ptr<Tenant>> tenants_;
+  // ...or something is charged to them.
+  std::map<std::string, std::weak_ptr<Account>> accounts_;
 };
 
 }  // namespace rknnd::core

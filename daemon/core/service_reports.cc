@@ -15,6 +15,8 @@ namespace rknnd::core {
 std::vector<UserReport> Service::Impl::Users() const {
   std::map<uint32_t, UserReport> users;
   for (const auto& [id, session] : sessions) {
+    // A door's are not their users'.
+    if (session->peer().allocation != nullptr) continue;
     const uint32_t uid = session->peer().uid;
     UserReport& user = users[uid];
     user.uid = uid;
@@ -24,10 +26,13 @@ std::vector<UserReport> Service::Impl::Users() const {
   }
   std::vector<UserReport> reports;
   for (auto& [uid, user] : users) {
-    const auto known = users_.find(uid);
-    const auto account = known == users_.end() ? nullptr : known->second.lock();
-    if (account != nullptr) user.memory = account->held().total();
-    user.memory_limit = parts->limits_of_user(uid).memory;
+    const auto known = tenants_.find(absl::StrCat("user ", uid));
+    const auto tenant =
+        known == tenants_.end() ? nullptr : known->second.lock();
+    if (tenant != nullptr) {
+      user.memory = tenant->account()->held().total();
+      user.memory_limit = tenant->limits().memory;
+    }
     reports.push_back(user);
   }
   return reports;
@@ -51,6 +56,8 @@ StatusReport Service::Status() const {
   report.jobs_dropped = runner.attribution().drops();
   report.jobs_shared = runner.attribution().shared();
   report.jobs_hung = runner.hung();
+  report.cores_hung = runner.cores_hung();
+  report.draining = impl_->parts->draining;
   report.resets = impl_->parts->device->resets();
   for (uint32_t core = 0; core < report.device.cores; ++core) {
     CoreReport& added = report.cores.emplace_back(runner.Report(core));

@@ -121,7 +121,9 @@ TEST_F(ServiceTest, DrainEndsWhenTheLastSessionVanishes) {
 TEST_F(ServiceTest, DrainingServiceRefusesNewWork) {
   const TestSession session = Open();
   MakeReady(session, 1, "bytes=16");
+  EXPECT_FALSE(service->Status().draining);
   service->Drain([] {});
+  EXPECT_TRUE(service->Status().draining);
   EXPECT_EQ(service->OpenSession({}, nullptr, nullptr).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(Create(session, 2, "bytes=16")->code(),

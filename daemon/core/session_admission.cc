@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status/status.h"
 #include "daemon/core/admission.h"
 #include "daemon/core/leases.h"
 #include "daemon/core/session_impl.h"
@@ -64,8 +65,15 @@ absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
     }
     row = model->info().largest;
   }
-  const auto cores = ResolveCoreMask(mask, parts_->device->info());
+  auto cores = ResolveCoreMask(mask, parts_->device->info());
   if (!cores.ok()) return cores.status();
+  // A context's own may be of a time when more was allowed.
+  if (request.context == 0 || request.core_mask != 0) {
+    RKNND_RETURN_IF_ERROR(CheckMine(*cores, mask));
+    if ((cores->cores & ~MyCores()) != 0) {
+      cores->cores = tenant_->CoreInTurn(MyCores());
+    }
+  }
   asked.model = model->name;
   asked.cores = *cores;
 

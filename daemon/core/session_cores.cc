@@ -1,6 +1,7 @@
 // Which cores a context's jobs may run on, and that their arenas have room for
 // them there. Called on the loop with a client's numbers.
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -17,9 +18,44 @@ constexpr uint32_t kLogDebug = 4;  // RKNN_LOG_LEVEL's
 
 void SessionImpl::SetCoreMask(uint32_t context, uint32_t core_mask,
                               StatusCallback done) {
-  const auto cores = CheckCoreMask(context, core_mask);
+  const auto asked = CheckCoreMask(context, core_mask);
+  if (!asked.ok()) return done(asked.status());
+  if (absl::Status mine = CheckMine(*asked, core_mask); !mine.ok()) {
+    return done(mine);
+  }
+  const uint32_t mask = TakeMask(core_mask);
+  const auto cores = CheckCoreMask(context, mask);
   if (!cores.ok()) return done(cores.status());
-  MoveTo(context, core_mask, *cores, std::move(done));
+  MoveTo(context, mask, *cores, std::move(done));
+}
+
+uint32_t SessionImpl::MyCores() const {
+  const driver::DeviceInfo& device = parts_->device->info();
+  const auto all = static_cast<uint32_t>((uint64_t{1} << device.cores) - 1);
+  const uint32_t mine = share_->policy().cores;
+  return mine == 0 ? all : mine & all;
+}
+
+absl::Status SessionImpl::CheckMine(const CoreChoice& cores,
+                                    uint32_t core_mask) const {
+  const uint32_t beyond = cores.cores & ~MyCores();
+  // Of any one core, one of mine is chosen.
+  if (beyond == 0 || core_mask == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "core mask 0x", absl::Hex(core_mask), " takes ", NameCores(beyond), ", ",
+      tenant_->name(), " may have ", NameCores(MyCores()),
+      " ('cores' of its limits): use RKNN_NPU_CORE_AUTO or one of those, or "
+      "change the limit"));
+}
+
+uint32_t SessionImpl::TakeMask(uint32_t core_mask) {
+  const uint32_t mine = MyCores();
+  if (core_mask != 0 || parts_->device->info().cores <= 1) return core_mask;
+  // "Any core" is any of all of them to the scheduler: each context gets one of
+  // those that there are for it, in turn.
+  const auto any = ResolveCoreMask(0, parts_->device->info());
+  if (any.ok() && (any->cores & ~mine) == 0) return core_mask;
+  return tenant_->TakeCoreInTurn(mine);
 }
 
 void SessionImpl::MoveTo(uint32_t context, uint32_t core_mask,

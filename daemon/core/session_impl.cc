@@ -11,13 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/core/events.h"
 #include "daemon/core/shape_rows.h"
 
 namespace rknnd::core {
 namespace {
 
-// How many of a user's sessions a refusal names.
-constexpr size_t kNamedSessions = 3;
 constexpr uint32_t kLogWarning = 2;        // RKNN_LOG_LEVEL's
 constexpr uint32_t kDaemonLogWarning = 1;  // --log-level's
 
@@ -36,29 +35,32 @@ absl::Status DestroyedEarly(uint32_t number) {
 void SessionImpl::Warn(const std::string& text) const {
   if (log_ != nullptr) log_->Log(kLogWarning, text);
   if (parts_->log != nullptr) {
-    parts_->log->Log(kDaemonLogWarning,
-                     absl::StrCat(account_->holder(), ": ", text));
+    parts_->log->LogEvent(kDaemonLogWarning,
+                          absl::StrCat(account_->holder(), ": ", text),
+                          FieldsOf(id_, peer_));
   }
 }
 
 SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
                          std::shared_ptr<const ServiceParts> parts,
-                         std::shared_ptr<Account> user,
+                         std::shared_ptr<Tenant> tenant,
                          std::shared_ptr<Share> share,
                          std::shared_ptr<CompletionSink> completions,
                          std::shared_ptr<LogSink> log)
     : id_(id),
       peer_(std::move(peer)),
       parts_(std::move(parts)),
+      tenant_(std::move(tenant)),
       share_(std::move(share)),
       log_(std::move(log)),
       account_(parts_->ledger->Open(Holder(id_, peer_), "memory",
-                                    parts_->limits.memory, std::move(user))),
+                                    parts_->limits.memory, tenant_->account())),
       gate_(std::make_shared<JobGateImpl>(
-          parts_->runner, std::move(completions), account_->holder())),
+          parts_->runner, std::move(completions), account_->holder(),
+          tenant_->quota().Join(account_->holder()))),
       turns_(parts_->paging()),
-      buffers_(parts_->paging(), &turns_, account_, parts_->limits,
-               [this] { return CheckUserBuffers(); }) {
+      buffers_(parts_->paging(), &turns_, account_, &parts_->limits,
+               [this] { return CheckTenant(kBufferLimit); }) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
   buffers_.set_keys(parts_->keys);
@@ -67,12 +69,16 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
 void SessionImpl::End() {
   if (ended_) return;
   ended_ = true;
-  gate_->End();
+  abandoned_ = gate_->End();
   pending_.clear();
   streams_.clear();
   contexts_.clear();
   buffers_.Clear();
   turns_.Clear();
+}
+
+void SessionImpl::TakeLimits() {
+  account_->SetLimit(parts_->limits.memory, "memory");
 }
 
 // ---- contexts ---------------------------------------------------------------
@@ -81,14 +87,15 @@ void SessionImpl::CreateContext(const ContextRequest& request,
                                 ContextCallback done) {
   absl::Status valid = CheckNewContext(request.number);
   valid.Update(ParseFlags(request.flags).status());
-  valid.Update(
-      ResolveCoreMask(request.core_mask, parts_->device->info()).status());
+  const auto cores = ResolveCoreMask(request.core_mask, parts_->device->info());
+  valid.Update(cores.status());
+  if (valid.ok()) valid = CheckMine(*cores, request.core_mask);
   if (!valid.ok()) {
     done(valid);
     return;
   }
   const uint64_t token = next_token_++;
-  ModelId asked = request.model;
+  ModelId id = request.model;
   if (request.duplicate_of != 0) {
     // Not NOT_FOUND: that would mean "upload the model".
     const Context* origin = FindContext(request.duplicate_of);
@@ -104,13 +111,13 @@ void SessionImpl::CreateContext(const ContextRequest& request,
       PrepareContext(request, token, origin->use.Duplicate(), std::move(done));
       return;
     }
-    asked = origin->run->model()->id;
+    id = origin->run->model()->id;
   }
 
   pending_[request.number] = token;
   parts_->models->Use(
-      asked, [weak = weak_from_this(), request, token,
-              done = std::move(done)](absl::StatusOr<ModelUse> use) {
+      id, [weak = weak_from_this(), request, token,
+           done = std::move(done)](absl::StatusOr<ModelUse> use) {
         const auto self = weak.lock();
         if (self == nullptr || self->ended_) return;
         const auto pending = self->pending_.find(request.number);
@@ -143,8 +150,10 @@ bool SessionImpl::TakePending(uint32_t number, uint64_t token) {
   return true;
 }
 
-void SessionImpl::PrepareContext(const ContextRequest& request, uint64_t token,
+void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
                                  ModelUse use, ContextCallback done) {
+  ContextRequest request = asked;
+  request.core_mask = TakeMask(asked.core_mask);
   // Both were found to be good before the model was loaded.
   const ContextTraits traits = *ParseFlags(request.flags);
   const CoreChoice cores =
@@ -328,6 +337,13 @@ void SessionImpl::ImportBuffer(uint32_t buffer, base::UniqueFd fd,
 void SessionImpl::ImportPhysical(uint32_t buffer, const PhysicalRange& range,
                                  BufferCallback done) {
   if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
+  // A window is given to a user of this machine; a pod's uids are of its own
+  // choosing.
+  if (peer_.allocation != nullptr) {
+    return done(absl::PermissionDeniedError(absl::StrCat(
+        "memory by its address is not for share '", peer_.allocation->name,
+        "': it is for users that rknnd's configuration names")));
+  }
   static const driver::PhysicalMemory kNone;
   const auto place = (parts_->physical == nullptr ? kNone : *parts_->physical)
                          .Find(peer_.uid, range.address, range.size);
@@ -374,32 +390,9 @@ uint32_t SessionImpl::contexts_taken() const {
   return static_cast<uint32_t>(contexts_.size() + pending_.size());
 }
 
-absl::Status SessionImpl::CheckUser(
-    const char* what, uint32_t limit,
-    uint32_t ServiceParts::SessionCounts::*count) const {
-  if (limit == 0) return absl::OkStatus();
-  auto sessions = parts_->count_user(peer_.uid);
-  uint64_t holds = 0;
-  for (const auto& session : sessions) holds += session.*count;
-  if (holds < limit) return absl::OkStatus();
-  std::stable_sort(
-      sessions.begin(), sessions.end(),
-      [count](const auto& a, const auto& b) { return a.*count > b.*count; });
-  std::string largest;
-  for (size_t i = 0; i < std::min(sessions.size(), kNamedSessions); ++i) {
-    absl::StrAppend(&largest, i == 0 ? "" : ", ", sessions[i].holder, " with ",
-                    sessions[i].*count);
-  }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("user ", peer_.uid, " holds ", holds, " ", what,
-                   ", its limit 'limits.user.", what, "' is ", limit,
-                   "; the largest holders: ", largest,
-                   ". End what is not needed, or raise the limit"));
-}
-
-absl::Status SessionImpl::CheckUserBuffers() const {
-  return CheckUser("buffers", parts_->limits_of_user(peer_.uid).buffers,
-                   &ServiceParts::SessionCounts::buffers);
+absl::Status SessionImpl::CheckTenant(const CountLimit& limit) const {
+  if (tenant_->limits().*limit.limit == 0) return absl::OkStatus();
+  return tenant_->Check(limit, parts_->count(*tenant_, limit));
 }
 
 absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
@@ -423,8 +416,7 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
         ": it makes contexts without rknn_destroy? Reuse them, or raise the "
         "limit"));
   }
-  return CheckUser("contexts", parts_->limits_of_user(peer_.uid).contexts,
-                   &ServiceParts::SessionCounts::contexts);
+  return CheckTenant(kContextLimit);
 }
 
 const Context* SessionImpl::FindContext(uint32_t number) const {

@@ -25,6 +25,7 @@
 #include "daemon/core/session.h"
 #include "daemon/core/share.h"
 #include "daemon/core/sram.h"
+#include "daemon/core/tenant.h"
 #include "driver/device.h"
 #include "driver/memory/heap.h"
 #include "driver/memory/physical.h"
@@ -49,13 +50,8 @@ struct ServiceParts {
   std::shared_ptr<Sram> sram;
   std::shared_ptr<BufferKeys> keys;
 
-  // What each of one user's sessions holds, by its name in messages.
-  struct SessionCounts {
-    std::string holder;
-    uint32_t contexts = 0, buffers = 0;
-  };
-  std::function<std::vector<SessionCounts>(uint32_t uid)> count_user;
-  std::function<UserLimits(uint32_t uid)> limits_of_user;
+  // What each of a tenant's sessions holds of what is limited.
+  std::function<std::vector<Holding>(const Tenant&, const CountLimit&)> count;
 
   std::shared_ptr<Leases> leases;
   // All streams that room is kept for, but that of one context.
@@ -77,7 +73,7 @@ class SessionImpl final : public Session,
  public:
   SessionImpl(SessionId id, SessionPeer peer,
               std::shared_ptr<const ServiceParts> parts,
-              std::shared_ptr<Account> user, std::shared_ptr<Share> share,
+              std::shared_ptr<Tenant> tenant, std::shared_ptr<Share> share,
               std::shared_ptr<CompletionSink> completions,
               std::shared_ptr<LogSink> log);
 
@@ -131,6 +127,8 @@ class SessionImpl final : public Session,
 
   // Gives up all it owns; a running job keeps what it needs.
   void End();
+  // Jobs that had not been answered when it ended.
+  [[nodiscard]] size_t abandoned() const { return abandoned_; }
   // The daemon drains: jobs are answered with UNAVAILABLE.
   void Refuse() { gate_->Refuse(); }
 
@@ -140,6 +138,12 @@ class SessionImpl final : public Session,
   [[nodiscard]] uint32_t context_count() const;
   [[nodiscard]] uint32_t buffer_count() const;
   [[nodiscard]] const std::string& holder() const { return account_->holder(); }
+  [[nodiscard]] const std::shared_ptr<Tenant>& tenant() const {
+    return tenant_;
+  }
+  [[nodiscard]] Share& share() { return *share_; }
+  // The service's limits have changed.
+  void TakeLimits();
   // With what is on its way, and what only bindings and jobs still have.
   [[nodiscard]] uint32_t contexts_taken() const;
   [[nodiscard]] uint32_t buffers_taken() const { return buffers_.live(); }
@@ -193,11 +197,16 @@ class SessionImpl final : public Session,
                                    const ContextTraits& traits,
                                    const LoadedModel& model,
                                    uint32_t cores) const;
-  // Whether the session's user may have one more of `what`.
-  [[nodiscard]] absl::Status CheckUser(
-      const char* what, uint32_t limit,
-      uint32_t ServiceParts::SessionCounts::*count) const;
-  [[nodiscard]] absl::Status CheckUserBuffers() const;
+  // Whether the session's tenant may have one more.
+  [[nodiscard]] absl::Status CheckTenant(const CountLimit& limit) const;
+  // The cores that its tenant may have (bits).
+  [[nodiscard]] uint32_t MyCores() const;
+  // PERMISSION_DENIED, when the cores of `core_mask` are not all among them.
+  [[nodiscard]] absl::Status CheckMine(const CoreChoice& cores,
+                                       uint32_t core_mask) const;
+  // The mask to use in place of `core_mask`, which is one: that of a core of
+  // mine, where any was left to us and not all are mine.
+  uint32_t TakeMask(uint32_t core_mask);
   [[nodiscard]] const Context* FindContext(uint32_t number) const;
   // Of the shapes that its next run has.
   static uint32_t RowOf(const Context& context);
@@ -205,12 +214,14 @@ class SessionImpl final : public Session,
   const SessionId id_;
   const SessionPeer peer_;
   const std::shared_ptr<const ServiceParts> parts_;
+  const std::shared_ptr<Tenant> tenant_;
   const std::shared_ptr<Share> share_;
   const std::shared_ptr<LogSink> log_;
   const std::shared_ptr<Account> account_;
   const std::shared_ptr<JobGateImpl> gate_;
 
   bool ended_ = false;
+  size_t abandoned_ = 0;
   uint64_t next_token_ = 1;
   uint32_t uploads_ = 0;
   uint32_t weight_copies_ = 0;

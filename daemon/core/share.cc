@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/core/job.h"
 #include "daemon/core/waiting_lines.h"
 
@@ -13,6 +15,7 @@ namespace rknnd::core {
 
 SharePolicy ResolvePolicy(const SchedulingOptions& options,
                           const SessionPeer& peer) {
+  if (peer.allocation != nullptr) return peer.allocation->share;
   const auto user = options.users.find(peer.uid);
   if (user != options.users.end()) return user->second;
   std::optional<SharePolicy> best;
@@ -24,8 +27,31 @@ SharePolicy ResolvePolicy(const SchedulingOptions& options,
     // HIGH is 0.
     best->ceiling = std::min(best->ceiling, policy.ceiling);
     best->weight = std::max(best->weight, policy.weight);
+    // 0 is all of them.
+    best->cores =
+        best->cores == 0 || policy.cores == 0 ? 0 : best->cores | policy.cores;
   }
   return best.value_or(options.share);
+}
+
+absl::Status CheckCores(const SchedulingOptions& options, uint32_t cores) {
+  const auto all = static_cast<uint32_t>((uint64_t{1} << cores) - 1);
+  const auto check = [&](const std::string& who, const SharePolicy& policy) {
+    if (policy.cores == 0 || (policy.cores & all) != 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(who,
+                     ": 'cores' names none of those that this device has, "
+                     "which are 0 to ",
+                     cores - 1));
+  };
+  absl::Status status = check("limits.user", options.share);
+  for (const auto& [uid, policy] : options.users) {
+    status.Update(check(absl::StrCat("limits.users, user ", uid), policy));
+  }
+  for (const auto& [gid, policy] : options.groups) {
+    status.Update(check(absl::StrCat("limits.groups, group ", gid), policy));
+  }
+  return status;
 }
 
 Priority UnderCeiling(Priority asked, Priority ceiling) {
@@ -41,6 +67,11 @@ bool EarlierLine::operator()(const Line* a, const Line* b) const {
   const Flow& other = *b->flow;
   if (one.time != other.time) return IsEarlier(one.time, other.time);
   return one.order < other.order;
+}
+
+void Share::SetPolicy(const SharePolicy& policy) {
+  policy_ = policy;
+  for (Flow& flow : flows) flow.weight = std::max(1U, policy.weight);
 }
 
 Share::Share(const SharePolicy& policy, uint32_t cores) : policy_(policy) {

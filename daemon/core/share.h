@@ -7,11 +7,13 @@
 #define DAEMON_CORE_SHARE_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <set>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "daemon/core/types.h"
 
@@ -22,11 +24,15 @@ class Share;
 struct Flow;
 struct Line;
 
-// What the configuration gives a process: what it says of the user, else the
-// best of what it says of the user's groups (the highest ceiling and the
-// largest weight, of one group each), else what it says of everybody.
+// What a process may have: what its allocation gives, else what the
+// configuration says of the user, else the best of what it says of the user's
+// groups (the highest ceiling and the largest weight, of one group each, and
+// the cores of all of them), else what it says of everybody.
 SharePolicy ResolvePolicy(const SchedulingOptions& options,
                           const SessionPeer& peer);
+
+// Whether everybody may have some core of a device with so many.
+absl::Status CheckCores(const SchedulingOptions& options, uint32_t cores);
 
 // What a context gets that asked for `asked`.
 Priority UnderCeiling(Priority asked, Priority ceiling);
@@ -64,14 +70,14 @@ struct Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  uint32_t weight = 1;
+  std::atomic<uint32_t> weight = 1;  // changed by the loop at any time
   Priority priority = Priority::kMedium;
   uint64_t time = 0;
   uint64_t order = 0;  // who comes first among equals: unique
   std::vector<Line> lines;
 };
 
-// Thread: any; flows under the scheduler's lock.
+// Thread: loop; flows under the scheduler's lock, by any.
 class Share {
  public:
   // `cores` of the device: they say how many lanes there are.
@@ -80,11 +86,13 @@ class Share {
   Share& operator=(const Share&) = delete;
 
   [[nodiscard]] const SharePolicy& policy() const { return policy_; }
+  // From now on; a priority and cores are those of contexts made from now on.
+  void SetPolicy(const SharePolicy& policy);
 
   std::array<Flow, kPriorities> flows;
 
  private:
-  const SharePolicy policy_;
+  SharePolicy policy_;
 };
 
 }  // namespace rknnd::core

@@ -28,6 +28,8 @@ using ModelId = std::array<uint8_t, 32>;
 // transport asserts this to be equal.
 inline constexpr uint32_t kJobSlots = 128;
 
+struct Allocation;
+
 // Who is at the other end, as the kernel says; `comm` is the client's claim
 // and used in reports only.
 struct SessionPeer {
@@ -40,6 +42,8 @@ struct SessionPeer {
   std::string address = {};
   // Where its process runs, as the kernel's control groups say; or empty.
   std::string unit = {}, container = {};
+  // What the door gives by which it came in; null: it has what its user has.
+  std::shared_ptr<const Allocation> allocation = {};
 };
 
 // What one session may hold. Each is there because a client controls it.
@@ -55,6 +59,8 @@ struct SessionLimits {
   uint64_t dump_bytes = uint64_t{1} << 30;
   uint32_t jobs_per_context = 32;  // beyond it a submission answers at once
   uint32_t fences = 1024;  // registered at once; each is an fd of this process
+
+  friend bool operator==(const SessionLimits&, const SessionLimits&) = default;
 };
 
 // What all sessions of one user may hold together. 0: no limit of its own.
@@ -62,6 +68,10 @@ struct UserLimits {
   uint64_t memory = 0;
   uint32_t contexts = 0;
   uint32_t buffers = 0;
+  uint32_t sessions = 0;
+  uint32_t queue = 0;  // jobs that wait or run
+
+  friend bool operator==(const UserLimits&, const UserLimits&) = default;
 };
 
 // Vendor priority flags, bits 0-1 of rknn_init's flags.
@@ -72,8 +82,19 @@ struct SharePolicy {
   // The highest. Every program asks for HIGH, whose flag is 0.
   Priority ceiling = Priority::kMedium;
   uint32_t weight = 100;  // of its share; twice as much gets twice the time
+  // Bits of those that its jobs may have, of the three that core masks name; 0:
+  // all there are.
+  uint32_t cores = 0;
 
   friend bool operator==(const SharePolicy&, const SharePolicy&) = default;
+};
+
+// A share of the NPU that was given away as a whole: to a pod, say. Sessions of
+// one name have it together, whoever their users are.
+struct Allocation {
+  std::string name;
+  SharePolicy share;
+  UserLimits limits;
 };
 
 struct SchedulingOptions {
@@ -269,10 +290,17 @@ class CompletionSink {
 };
 
 // Lines for a session's own log (RKNN_LOG_LEVEL is the client's).
+struct EventFields;
+
 class LogSink {
  public:
   virtual ~LogSink() = default;
   virtual void Log(uint32_t level, const std::string& text) = 0;
+  // The same, and what it is about (daemon/core/events.h).
+  virtual void LogEvent(uint32_t level, const std::string& text,
+                        const EventFields& /*fields*/) {
+    Log(level, text);
+  }
 };
 
 // Wakes one sleeping worker: there is a job and a free core for it.
@@ -364,6 +392,8 @@ struct StatusReport {
   uint64_t sram_free = 0;
   uint32_t faults = 0;  // on demand, in force
   uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
+  uint32_t cores_hung = 0;  // with a job that does not end, at present
+  bool draining = false;    // nothing new is taken
   uint64_t resets = 0;  // of the device, since the start
   std::vector<ForeignUser> foreign_users;
   uint64_t admitted_ppm = 0;  // of all cores, by admitted streams

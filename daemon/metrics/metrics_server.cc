@@ -13,6 +13,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/blocked_signals.h"
+#include "base/posix/send_only.h"
+#include "base/posix/unique_fd.h"
 #include "daemon/metrics/families.h"
 
 namespace rknnd::metrics {
@@ -79,6 +83,48 @@ class Board final : public prometheus::Collectable {
   const std::shared_ptr<State> state_;
 };
 
+// Connects again and again, and says nothing, for as long as this lives: the
+// library's thread that accepts looks whether it is to end only when somebody
+// comes, and else every two seconds.
+class Visits {
+ public:
+  Visits(const std::string& host, int port)
+      : host_(host.front() == '[' ? host.substr(1, host.size() - 2) : host),
+        port_(port) {
+    const base::BlockedSignals blocked;
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Visits() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Visits(const Visits&) = delete;
+  Visits& operator=(const Visits&) = delete;
+
+ private:
+  static constexpr std::chrono::milliseconds kInterval{5};
+
+  void Run() {
+    std::unique_lock lock(mutex_);
+    while (!ended_) {
+      // Refused once nobody listens any more.
+      const base::Expected<base::UniqueFd> visit = base::KnockTcp(host_, port_);
+      changed_.wait_for(lock, kInterval, [this] { return ended_; });
+    }
+  }
+
+  const std::string host_;
+  const int port_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
 class Server final : public MetricsServer {
  public:
   Server(std::string host, std::unique_ptr<prometheus::Exposer> exposer,
@@ -92,6 +138,7 @@ class Server final : public MetricsServer {
     // Whoever waits for the loop stops waiting: the library joins its threads
     // here, on the loop.
     board_->End();
+    const Visits visits(host_, exposer_->GetListeningPorts().at(0));
     exposer_.reset();
   }
 

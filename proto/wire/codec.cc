@@ -51,6 +51,8 @@ RKNND_PLAIN(Admission);
 RKNND_PLAIN(Trace);
 RKNND_PLAIN(TraceRequest);
 RKNND_PLAIN(LeaseRequest);
+RKNND_PLAIN(Door);
+RKNND_PLAIN(CloseDoor);
 RKNND_PLAIN(LogEvent);
 RKNND_PLAIN(BufferKeyRequest);
 RKNND_PLAIN(BufferKey);
@@ -288,6 +290,8 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
   raw.jobs_shared = message.jobs_shared;
   raw.jobs_hung = message.jobs_hung;
   raw.admitted_ppm = message.admitted_ppm;
+  raw.draining = message.draining;
+  raw.cores_hung = message.cores_hung;
   auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
                        kMaxReportEntries, message.sessions);
   auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
@@ -372,6 +376,8 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   message.jobs_shared = raw.jobs_shared;
   message.jobs_hung = raw.jobs_hung;
   message.admitted_ppm = raw.admitted_ppm;
+  message.draining = raw.draining;
+  message.cores_hung = raw.cores_hung;
   return {};
 }
 
@@ -456,6 +462,8 @@ RKNND_MESSAGE(Admission);
 RKNND_MESSAGE(Trace);
 RKNND_MESSAGE(TraceRequest);
 RKNND_MESSAGE(LeaseRequest);
+RKNND_MESSAGE(Door);
+RKNND_MESSAGE(CloseDoor);
 RKNND_MESSAGE(LogEvent);
 RKNND_MESSAGE(BufferKeyRequest);
 RKNND_MESSAGE(BufferKey);

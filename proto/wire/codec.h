@@ -78,6 +78,8 @@ using Admit = rknnd_v1_Admit;
 using Admission = rknnd_v1_Admission;
 using Trace = rknnd_v1_Trace;
 using TraceRequest = rknnd_v1_TraceRequest;
+using Door = rknnd_v1_Door;
+using CloseDoor = rknnd_v1_CloseDoor;
 using LeaseRequest = rknnd_v1_LeaseRequest;
 using ForeignUser = rknnd_v1_ForeignUser;
 using LogEvent = rknnd_v1_LogEvent;
@@ -155,6 +157,8 @@ struct Report {
   uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
   std::vector<ForeignUser> foreign_users;
   uint64_t admitted_ppm = 0;
+  bool draining = false;
+  uint32_t cores_hung = 0;
 };
 
 struct DrainReply {

@@ -65,6 +65,8 @@ enum class Verb : uint16_t {
   kReset = 105,
   kSetLogLevel = 106,
   kPinClocks = 107,
+  kOpenDoor = 108,
+  kCloseDoor = 109,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
   kLogLine = 201,

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 
 namespace rknnd::integration {
@@ -71,6 +76,69 @@ std::string NameOf(const testing::TestParamInfo<std::string>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ForkTest, testing::Values("unix", kLocal), NameOf);
+
+// ---- programs of their own --------------------------------------------------
+
+class ForkWaysTest : public IntegrationTest {
+ protected:
+  void SetUp() override {
+    StartDaemon();
+    model_ = MakeRelu(folder()).path;
+  }
+  int Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     ProgramPath("tests/integration_fork_ways"));
+    return RunProgram(arguments, daemon().target());
+  }
+
+  std::string model_;
+};
+
+TEST_F(ForkWaysTest, ChildrenOfAThreadWhileOthersRunHaveSessionsOfTheirOwn) {
+  EXPECT_EQ(Run({"threads", model_, "30"}), 0);
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+}
+
+TEST_F(ForkWaysTest, ForksWhileTheDaemonComesAndGoesAreNotNoticed) {
+  std::atomic<bool> ended{false};
+  int code = -1;
+  std::thread program([&] {
+    code = Run({"threads", model_, "60"});
+    ended = true;
+  });
+  for (int deaths = 0; deaths < 6 && !ended; ++deaths) {
+    EXPECT_TRUE(Eventually([&] { return ended || Status().jobs_done >= 20; }));
+    KillDaemon();
+    RestartDaemon();
+  }
+  program.join();
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+}
+
+TEST_F(ForkWaysTest, ProgramThatBecomesADaemonKeepsItsOwnFiles) {
+  EXPECT_EQ(Run({"daemon", model_}), 0);
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+}
+
+TEST_F(ForkWaysTest, ProgramsThatAreStartedInheritNothing) {
+  EXPECT_EQ(Run({"exec", model_}), 0);
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+}
+
+TEST_F(ForkWaysTest, ChildThatNeverCallsKeepsNoSessionOfItsParent) {
+  const auto client = StartClient();
+  ASSERT_TRUE(Done(client->Do("init p " + model_)));
+  ASSERT_TRUE(Done(client->Do("bind_all p")));
+  const Reply child = client->Do("fork_idle");
+  ASSERT_TRUE(Done(child));
+  // It gives up the session's ring, and its sockets with that, as it begins.
+  const std::string maps = "/proc/" + child.text + "/maps";
+  EXPECT_TRUE(Eventually([&] {
+    return ReadText(maps).find("rknnd-ring") == std::string::npos;
+  })) << ReadText(maps);
+  kill(std::stoi(child.text), SIGKILL);
+}
 
 }  // namespace
 }  // namespace rknnd::integration

@@ -23,8 +23,9 @@ set(rules
   "client/ctl:            base/posix proto rknnd/v1 client driver/rknn_file api"
   "client/local:          base proto rknnd/v1 driver daemon client api"
   "client/remote:         base/posix proto rknnd/v1 client api"
+  "k8s:                   base proto rknnd/v1 k8s"
   "tests:                 base proto rknnd/v1 driver client tests api"
-  "bench:                 base proto rknnd/v1 driver client bench api"
+  "bench:                 base proto rknnd/v1 driver client bench tests/torture api"
   "examples:              base client examples api")
 
 # Folder (as a regular expression on the path) and the includes it must not have,
@@ -57,7 +58,7 @@ function(allowed_for path result)
   set(length 0)
   set(${result} NOTFOUND PARENT_SCOPE)
   foreach(rule IN LISTS rules)
-    string(REGEX MATCH "^([a-z_/]+): +(.*)$" unused "${rule}")
+    string(REGEX MATCH "^([a-z0-9_/]+): +(.*)$" unused "${rule}")
     set(folder "${CMAKE_MATCH_1}")
     set(allowed "${CMAKE_MATCH_2}")
     string(LENGTH "${folder}" size)
@@ -89,7 +90,7 @@ function(check_includes file text)
       endif()
     endforeach()
     if(header MATCHES
-       "^(base|proto|driver|daemon|client|tests|bench|examples|rknnd/v1)/")
+       "^(base|proto|driver|daemon|client|k8s|tests|bench|examples|rknnd/v1)/")
       set(found FALSE)
       foreach(prefix IN LISTS allowed)
         string(FIND "${header}" "${prefix}/" at)
@@ -130,7 +131,7 @@ function(check_calls file text)
     string(REGEX MATCH "[a-z_0-9]+" name "${call}")
     fault(${file} "calls '${name}', which cannot close on exec")
   endforeach()
-  if(file MATCHES "^(base|proto|driver|daemon|client)/"
+  if(file MATCHES "^(base|proto|driver|daemon|client|k8s)/"
      AND NOT file MATCHES "_test\\.cc$" AND NOT file STREQUAL socket_home)
     string(REGEX MATCHALL "[^A-Za-z0-9_.>](${socket_calls})[ \n]*\\([^)]" calls "${text}")
     foreach(call IN LISTS calls)
@@ -146,7 +147,7 @@ function(check_calls file text)
 endfunction()
 
 set(files "")
-foreach(folder base proto driver daemon client tests bench examples)
+foreach(folder base proto driver daemon client k8s tests bench examples)
   file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/*.h
        ${ROOT}/${folder}/*.hpp ${ROOT}/${folder}/*.cc ${ROOT}/${folder}/*.c)
   list(APPEND files ${found})

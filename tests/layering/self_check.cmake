@@ -49,6 +49,8 @@ expect("may include only base/posix, proto" client/ctl/a.cc "#include \"driver/d
 expect("may include only" tests/integration/a_test.cc "#include \"daemon/core/a.h\"\n")
 expect("write includes from the root" daemon/core/a.cc "#include \"session.h\"\n")
 expect("write includes from the root" daemon/core/a.cc "#include \"rknn_api.h\"\n")
+expect("may include only base, proto, rknnd/v1, k8s" k8s/a.cc "#include \"daemon/transport/session/doors.h\"\n")
+expect("may include only base, proto, rknnd/v1, k8s" k8s/a.cc "#include \"client/ctl/table.h\"\n")
 
 # Foreign headers.
 expect("abseil stays" base/posix/a.h "#include \"absl/status/status.h\"\n")

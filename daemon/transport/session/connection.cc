@@ -245,7 +245,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
     return added;
   }
 
-  auto body = EncodeWelcome(greeting, *session, service, environment_.limits,
+  auto body = EncodeWelcome(greeting, *session, service, service.limits(),
                             environment_.workers->spin());
   if (!body.ok()) {
     environment_.workers->Remove(session->id());
@@ -262,7 +262,8 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
       [weak = weak_from_this()](wire::Frame event) {
         const auto self = weak.lock();
         return self != nullptr && self->TakeEvent(std::move(event));
-      });
+      },
+      environment_.doors);
   session_ = std::move(session);
   ring_ = std::move(ring);
   log_ = std::move(log);

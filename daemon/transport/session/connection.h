@@ -20,6 +20,7 @@
 #include "daemon/core/service.h"
 #include "daemon/core/session.h"
 #include "daemon/core/types.h"
+#include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/requests.h"
 #include "daemon/transport/session/ring_endpoint.h"
@@ -35,8 +36,8 @@ struct Environment {
   core::Service* service = nullptr;
   Workers* workers = nullptr;
   FailureLog* failures = nullptr;
-  core::SessionLimits limits;  // as given to the service, told to clients
-  Board* board = nullptr;      // null: nobody answers for the machine
+  Board* board = nullptr;       // null: nobody answers for the machine
+  DoorKeeper* doors = nullptr;  // the server itself
 };
 
 class Connection;

@@ -19,6 +19,11 @@ std::string Printable(std::string_view text) {
   return result;
 }
 
+FailureLog::FailureLog(EventLog* log, const base::Clock* clock)
+    : log_(log), clock_(clock) {
+  for (Limit& limit : limits_) limit.refilled = clock->Now();
+}
+
 void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
                        std::string_view what, const absl::Status& status) {
   {
@@ -34,37 +39,46 @@ void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
     absl::StrAppend(&who, " '", Printable(peer.comm), "'");
   }
   if (session != 0) absl::StrAppend(&who, " session ", session);
-  WriteLimited(absl::StrCat(std::string(what), " failed: ", who, ": ",
+  core::EventFields fields = core::FieldsOf(session, peer);
+  if (absl::IsResourceExhausted(status)) fields.event = core::Event::kRefused;
+  WriteLimited(kRequest, Severity::kWarning,
+               absl::StrCat(std::string(what), " failed: ", who, ": ",
                             absl::StatusCodeToString(status.code()), ": ",
-                            Printable(std::string(status.message()))));
+                            Printable(std::string(status.message()))),
+               fields);
 }
 
-void FailureLog::Note(const std::string& text) {
-  WriteLimited(Printable(text));
+void FailureLog::Note(const std::string& text, const core::EventFields& fields,
+                      Severity severity) {
+  WriteLimited(kNote, severity, Printable(text), fields);
 }
 
-void FailureLog::WriteLimited(std::string line) {
+void FailureLog::WriteLimited(Kind kind, Severity severity, std::string line,
+                              const core::EventFields& fields) {
   if (log_ == nullptr) return;
   {
     base::MutexLock lock(mutex_);
+    Limit& limit = limits_[kind];
     const base::Nanoseconds now = clock_->Now();
-    const auto refill = static_cast<uint64_t>((now - refilled_) / kPerLine);
+    const auto refill =
+        static_cast<uint64_t>((now - limit.refilled) / kPerLine);
     if (refill > 0) {
-      tokens_ = static_cast<uint32_t>(std::min<uint64_t>(
-          kBurst, tokens_ + std::min<uint64_t>(refill, kBurst)));
-      refilled_ = now;
+      limit.tokens = static_cast<uint32_t>(std::min<uint64_t>(
+          kBurst, limit.tokens + std::min<uint64_t>(refill, kBurst)));
+      limit.refilled = now;
     }
-    if (tokens_ == 0) {
-      ++left_out_;
+    if (limit.tokens == 0) {
+      ++limit.left_out;
       return;
     }
-    --tokens_;
-    if (left_out_ > 0) {
-      absl::StrAppend(&line, " (", left_out_, " such lines left out before)");
-      left_out_ = 0;
+    --limit.tokens;
+    if (limit.left_out > 0) {
+      absl::StrAppend(&line, " (", limit.left_out,
+                      " such lines left out before)");
+      limit.left_out = 0;
     }
   }
-  log_->Write(Severity::kWarning, line);
+  log_->WriteEvent(severity, line, fields);
 }
 
 }  // namespace rknnd::transport

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "daemon/core/events.h"
 #include "daemon/core/types.h"
 
 namespace rknnd::transport {
@@ -24,22 +25,29 @@ class EventLog {
  public:
   virtual ~EventLog() = default;
   virtual void Write(Severity severity, const std::string& text) = 0;
+  // The same, and what it is about.
+  virtual void WriteEvent(Severity severity, const std::string& text,
+                          const core::EventFields& /*fields*/) {
+    Write(severity, text);
+  }
 };
 
 // One line for each request that ends badly, but no more than a reader and a
-// disk can take: what clients cause has a limit. Thread: any.
+// disk can take: what clients cause has a limit. What concerns the board (Note)
+// has one of its own: no client that fails all the time hides a job that hangs.
+// How many lines were left out is said with the next one. Thread: any.
 class FailureLog {
  public:
   // Both outlive it.
-  FailureLog(EventLog* log, const base::Clock* clock)
-      : log_(log), clock_(clock), refilled_(clock->Now()) {}
+  FailureLog(EventLog* log, const base::Clock* clock);
 
   // `what` names the request or the event, as in "CreateContext".
   void Write(const core::SessionPeer& peer, core::SessionId session,
              std::string_view what, const absl::Status& status);
   // Something of note that a client caused and that did not fail. Counts the
   // same.
-  void Note(const std::string& text);
+  void Note(const std::string& text, const core::EventFields& fields = {},
+            Severity severity = Severity::kWarning);
 
   // Requests and connections that failed since the start, by absl::StatusCode.
   using Counts = std::array<uint64_t, core::kStatusCodes>;
@@ -53,14 +61,20 @@ class FailureLog {
   static constexpr uint32_t kBurst = 20;
   static constexpr base::Nanoseconds kPerLine = 200 * base::kMillisecond;
 
-  void WriteLimited(std::string line) RKNND_EXCLUDES(mutex_);
+  enum Kind : uint8_t { kRequest, kNote, kKinds };
+  struct Limit {
+    base::Nanoseconds refilled = 0;
+    uint32_t tokens = kBurst;
+    uint64_t left_out = 0;
+  };
+
+  void WriteLimited(Kind kind, Severity severity, std::string line,
+                    const core::EventFields& fields) RKNND_EXCLUDES(mutex_);
 
   EventLog* const log_;
   const base::Clock* const clock_;
   mutable base::Mutex mutex_;
-  base::Nanoseconds refilled_ RKNND_GUARDED_BY(mutex_);
-  uint32_t tokens_ RKNND_GUARDED_BY(mutex_) = kBurst;
-  uint64_t left_out_ RKNND_GUARDED_BY(mutex_) = 0;
+  std::array<Limit, kKinds> limits_ RKNND_GUARDED_BY(mutex_);
   Counts failures_ RKNND_GUARDED_BY(mutex_){};
 };
 

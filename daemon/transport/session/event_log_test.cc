@@ -23,6 +23,18 @@ class Lines final : public EventLog {
   std::vector<std::string> lines;
 };
 
+class Events final : public EventLog {
+ public:
+  void Write(Severity /*severity*/, const std::string& /*text*/) override {
+    last = {};
+  }
+  void WriteEvent(Severity /*severity*/, const std::string& /*text*/,
+                  const core::EventFields& fields) override {
+    last = fields;
+  }
+  core::EventFields last;
+};
+
 TEST(FailureLogTest, NotesAreLinesWithoutWhatBreaksThem) {
   Lines lines;
   const base::FakeClock clock;
@@ -48,20 +60,55 @@ TEST(FailureLogTest, CallsThatStandAloneHaveAnAddressOnly) {
                           "session 3: NOT_FOUND: no such buffer"));
 }
 
-TEST(FailureLogTest, NotesAndFailuresHaveOneLimit) {
+TEST(FailureLogTest, LinesBeyondTheLimitAreLeftOutAndCounted) {
   Lines lines;
   base::FakeClock clock;
   FailureLog log(&lines, &clock);
   for (int i = 0; i < 50; ++i) {
-    log.Note("something");
     log.Write({}, 0, "Bind", absl::NotFoundError("no such buffer"));
   }
   const size_t burst = lines.lines.size();
   EXPECT_LT(burst, 50U);
   clock.Advance(base::kSecond);
-  log.Note("later");
+  log.Write({}, 0, "Bind", absl::NotFoundError("no such buffer"));
   ASSERT_EQ(lines.lines.size(), burst + 1);
-  EXPECT_THAT(lines.lines.back(), HasSubstr("such lines left out before"));
+  EXPECT_THAT(lines.lines.back(), HasSubstr("(" + std::to_string(50 - burst) +
+                                            " such lines left out before)"));
+}
+
+TEST(FailureLogTest, FailuresHideNoNote) {
+  Lines lines;
+  const base::FakeClock clock;
+  FailureLog log(&lines, &clock);
+  for (int i = 0; i < 50; ++i) {
+    log.Write({}, 0, "Bind", absl::NotFoundError("no such buffer"));
+  }
+  log.Note("a job hangs");
+  EXPECT_EQ(lines.lines.back(), "a job hangs");
+  for (int i = 0; i < 50; ++i) log.Note("something");
+  EXPECT_LT(lines.lines.size(), 60U);
+}
+
+TEST(FailureLogTest, LinesSayWhatTheyAreAbout) {
+  Events events;
+  const base::FakeClock clock;
+  FailureLog log(&events, &clock);
+  core::SessionPeer peer;
+  peer.pid = 7;
+  peer.comm = "camera";
+  log.Write(peer, 3, "Bind", absl::ResourceExhaustedError("no memory"));
+  EXPECT_EQ(events.last.event, core::Event::kRefused);
+  EXPECT_EQ(events.last.session, 3U);
+  EXPECT_EQ(events.last.pid, 7);
+  EXPECT_EQ(events.last.comm, "camera");
+  log.Write(peer, 3, "Bind", absl::NotFoundError("no such buffer"));
+  EXPECT_EQ(events.last.event, core::Event::kOther);
+  core::EventFields hang;
+  hang.event = core::Event::kHang;
+  hang.cores = 2;
+  log.Note("a job hangs", hang);
+  EXPECT_EQ(events.last.event, core::Event::kHang);
+  EXPECT_EQ(events.last.cores, 2U);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "daemon/core/session.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/board_requests.h"
+#include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/reply.h"
 #include "proto/wire/frame.h"
 
@@ -21,15 +22,17 @@ namespace rknnd::transport {
 class Requests {
  public:
   // `service` outlives it. `admin`: came in by admin.sock. `doorbell`: of the
-  // session's ring, borrowed. `board` and `events`: as BoardRequests has them.
+  // session's ring, borrowed. `board` and `events`: as BoardRequests has them;
+  // `doors`: as DoorRequests.
   Requests(core::Service* service, std::shared_ptr<core::Session> session,
            bool admin, int doorbell, Board* board = nullptr,
-           EventCallback events = nullptr)
+           EventCallback events = nullptr, DoorKeeper* doors = nullptr)
       : service_(service),
         session_(std::move(session)),
         admin_(admin),
         doorbell_(doorbell),
-        board_(service, board, std::move(events)) {}
+        board_(service, board, std::move(events)),
+        doors_(doors) {}
 
   // Answers once, at once or later; not at all when the session ends before.
   // Takes the request's fds; those a verb has no use for are closed.
@@ -68,6 +71,7 @@ class Requests {
   uint32_t traces_ = 0;  // asked for
   const int doorbell_;
   BoardRequests board_;
+  DoorRequests doors_;
 };
 
 }  // namespace rknnd::transport

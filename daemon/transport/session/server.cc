@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/socket.h"
@@ -39,7 +40,12 @@ absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
 
 SessionServer::SessionServer(const Environment& environment,
                              const ServerLimits& limits)
-    : environment_(environment), limits_(limits) {}
+    : environment_([&] {
+        Environment with_doors = environment;
+        with_doors.doors = this;
+        return with_doors;
+      }()),
+      limits_(limits) {}
 
 SessionServer::~SessionServer() {
   empty_ = nullptr;
@@ -48,53 +54,148 @@ SessionServer::~SessionServer() {
 }
 
 absl::Status SessionServer::Serve(base::UniqueFd listener, bool admin) {
-  listeners_.push_back({std::move(listener), admin, 0});
-  const absl::Status watched = Watch(listeners_.size() - 1);
-  if (!watched.ok()) listeners_.pop_back();
-  return watched;
+  return Add({std::move(listener), admin, nullptr, 0}).status();
 }
 
-absl::Status SessionServer::Watch(size_t listener) {
+absl::StatusOr<SessionServer::ListenerId> SessionServer::Add(
+    Listener listener) {
+  const ListenerId id = ++last_listener_;
+  listeners_.emplace(id, std::move(listener));
+  const absl::Status watched = Watch(id);
+  if (!watched.ok()) {
+    listeners_.erase(id);
+    return watched;
+  }
+  return id;
+}
+
+void SessionServer::Remove(ListenerId listener) {
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) return;
+  if (found->second.watch != 0) {
+    environment_.loop->Unwatch(found->second.watch);
+  }
+  listeners_.erase(found);
+}
+
+absl::Status SessionServer::Watch(ListenerId listener) {
+  Listener& watched = listeners_.at(listener);
   RKNND_ASSIGN_OR_RETURN(
-      listeners_[listener].watch,
-      base::ToStatusOr(environment_.loop->Watch(
-          listeners_[listener].fd.get(), EPOLLIN,
-          [this, listener](uint32_t) { AcceptFrom(listener); })));
+      watched.watch, base::ToStatusOr(environment_.loop->Watch(
+                         watched.fd.get(), EPOLLIN, [this, listener](uint32_t) {
+                           AcceptFrom(listener);
+                         })));
   return absl::OkStatus();
 }
 
-void SessionServer::AcceptFrom(size_t listener) {
-  auto accepted = base::Accept(listeners_[listener].fd.get());
+absl::StatusOr<uint64_t> SessionServer::OpenDoor(
+    base::UniqueFd listener,
+    std::shared_ptr<const core::Allocation> allocation) {
+  if (stopped_) {
+    return absl::UnavailableError("the daemon stops and opens no doors");
+  }
+  // The new one first: the old one stays where it cannot be had.
+  const std::string name = allocation->name;
+  RKNND_ASSIGN_OR_RETURN(
+      const ListenerId added,
+      Add({std::move(listener), false, std::move(allocation), 0}));
+  for (const ListenerId id : DoorsNamed(name)) {
+    if (id != added) Remove(id);
+  }
+  return added;
+}
+
+std::vector<SessionServer::ListenerId> SessionServer::DoorsNamed(
+    const std::string& name) const {
+  std::vector<ListenerId> doors;
+  for (const auto& [id, listener] : listeners_) {
+    if (listener.allocation != nullptr && listener.allocation->name == name) {
+      doors.push_back(id);
+    }
+  }
+  return doors;
+}
+
+void SessionServer::ShutDoor(uint64_t door) { Remove(door); }
+
+void SessionServer::CloseDoor(const std::string& name) {
+  for (const ListenerId id : DoorsNamed(name)) Remove(id);
+  // Held: closing takes them out of the map.
+  std::vector<std::shared_ptr<Connection>> inside;
+  for (const auto& [key, connection] : connections_) {
+    const auto& allocation = connection->peer().allocation;
+    if (allocation != nullptr && allocation->name == name) {
+      inside.push_back(connection);
+    }
+  }
+  for (const std::shared_ptr<Connection>& connection : inside) {
+    connection->Close(absl::PermissionDeniedError(absl::StrCat(
+        "share '", name, "' of the NPU was taken back: its pod has ended")));
+  }
+}
+
+void SessionServer::AcceptFrom(ListenerId listener) {
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) return;
+  auto accepted = base::Accept(found->second.fd.get());
   absl::Status status;
   if (!accepted.ok()) {
     status = base::ToStatus(accepted.error());
   } else {
     if (!accepted->valid()) return;
-    status = Adopt(*std::move(accepted), listeners_[listener].admin);
+    status = Admit(*std::move(accepted), found->second.admin,
+                   found->second.allocation);
   }
   if (status.ok()) return;
   environment_.failures->Write({}, 0, "accept", status);
   if (accepted.ok()) return;
-  for (Listener& paused : listeners_) {
+  for (auto& [id, paused] : listeners_) {
     if (paused.watch != 0) environment_.loop->Unwatch(paused.watch);
     paused.watch = 0;
   }
   if (resume_timer_ != 0) return;
   resume_timer_ = environment_.loop->RunAfter(kAcceptPause, [this] {
     resume_timer_ = 0;
-    for (size_t i = 0; i < listeners_.size(); ++i) {
-      const absl::Status resumed = Watch(i);
+    for (const auto& [id, paused] : listeners_) {
+      // A door may have been opened in the meantime.
+      if (paused.watch != 0) continue;
+      const absl::Status resumed = Watch(id);
       if (!resumed.ok()) environment_.failures->Write({}, 0, "accept", resumed);
     }
   });
 }
 
 absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
+  return Admit(std::move(socket), admin, nullptr);
+}
+
+absl::Status SessionServer::CheckStrangers(
+    const core::Allocation* allocation) const {
   if (connections_.size() - sessions_ >= limits_.strangers) {
     return absl::ResourceExhaustedError(
         absl::StrCat("limit 'strangers' is ", limits_.strangers,
                      ": so many connections have not said Hello"));
   }
+  if (allocation == nullptr) return absl::OkStatus();
+  size_t strangers = 0;
+  for (const auto& [key, connection] : connections_) {
+    const auto& other = connection->peer().allocation;
+    if (connection->state() == Connection::State::kHello && other != nullptr &&
+        other->name == allocation->name) {
+      ++strangers;
+    }
+  }
+  if (strangers < limits_.strangers_of_door) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "by door '", allocation->name, "' ", strangers,
+      " connections have come that have not said Hello, and no door may have "
+      "more"));
+}
+
+absl::Status SessionServer::Admit(
+    base::UniqueFd socket, bool admin,
+    std::shared_ptr<const core::Allocation> allocation) {
+  RKNND_RETURN_IF_ERROR(CheckStrangers(allocation.get()));
   RKNND_ASSIGN_OR_RETURN(
       const base::PeerCredentials credentials,
       base::ToStatusOr(base::GetPeerCredentials(socket.get())));
@@ -106,6 +207,7 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
   peer.groups.push_back(credentials.gid);
   peer.groups.insert(peer.groups.end(), groups.begin(), groups.end());
   peer.admin = admin;
+  peer.allocation = std::move(allocation);
   PeerHome home = FindPeerHome(credentials.pid);
   peer.unit = std::move(home.unit);
   peer.container = std::move(home.container);
@@ -129,7 +231,8 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
 }
 
 void SessionServer::StopListening() {
-  for (const Listener& listener : listeners_) {
+  stopped_ = true;
+  for (const auto& [id, listener] : listeners_) {
     if (listener.watch != 0) environment_.loop->Unwatch(listener.watch);
   }
   listeners_.clear();

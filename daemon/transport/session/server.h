@@ -6,7 +6,9 @@
 #define DAEMON_TRANSPORT_SESSION_SERVER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,7 +18,9 @@
 #include "absl/status/statusor.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/unique_fd.h"
+#include "daemon/core/types.h"
 #include "daemon/transport/session/connection.h"
+#include "daemon/transport/session/doors.h"
 
 namespace rknnd::transport {
 
@@ -27,6 +31,8 @@ struct ServerLimits {
   // Connections that have not said Hello yet: a reboot's worth of clients that
   // come at once, and no more to be had by connecting only.
   size_t strangers = 64;
+  // Of them, those that came in by one door.
+  size_t strangers_of_door = 16;
 };
 
 // A listener at `path`; its folder is created when missing.
@@ -34,7 +40,7 @@ absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
                                         unsigned int mode);
 
 // Thread: loop.
-class SessionServer final : public ConnectionOwner {
+class SessionServer final : public ConnectionOwner, public DoorKeeper {
  public:
   SessionServer(const Environment& environment, const ServerLimits& limits);
   ~SessionServer() override;
@@ -53,24 +59,45 @@ class SessionServer final : public ConnectionOwner {
   // Called after a connection was closed and none is left.
   void OnEmpty(std::function<void()> empty) { empty_ = std::move(empty); }
 
+  // From now on; whoever has come in stays.
+  void SetLimits(const ServerLimits& limits) { limits_ = limits; }
+
   [[nodiscard]] size_t connections() const { return connections_.size(); }
 
   void OnOpened(Connection* connection) override;
   void OnClosed(Connection* connection) override;
 
+  absl::StatusOr<uint64_t> OpenDoor(
+      base::UniqueFd listener,
+      std::shared_ptr<const core::Allocation> allocation) override;
+  void ShutDoor(uint64_t door) override;
+  void CloseDoor(const std::string& name) override;
+
  private:
   struct Listener {
     base::UniqueFd fd;
     bool admin = false;
-    base::EventLoop::WatchId watch = 0;  // 0: paused
+    std::shared_ptr<const core::Allocation> allocation;  // of a door, or null
+    base::EventLoop::WatchId watch = 0;                  // 0: paused
   };
+  using ListenerId = uint64_t;  // never used again
 
-  void AcceptFrom(size_t listener);
-  absl::Status Watch(size_t listener);
+  absl::StatusOr<ListenerId> Add(Listener listener);
+  void Remove(ListenerId listener);
+  [[nodiscard]] std::vector<ListenerId> DoorsNamed(
+      const std::string& name) const;
+  void AcceptFrom(ListenerId listener);
+  absl::Status Watch(ListenerId listener);
+  absl::Status Admit(base::UniqueFd socket, bool admin,
+                     std::shared_ptr<const core::Allocation> allocation);
+  // Whether one more that has not said Hello may come in, by a door or not.
+  absl::Status CheckStrangers(const core::Allocation* allocation) const;
 
   const Environment environment_;
-  const ServerLimits limits_;
-  std::vector<Listener> listeners_;
+  ServerLimits limits_;
+  std::map<ListenerId, Listener> listeners_;
+  ListenerId last_listener_ = 0;
+  bool stopped_ = false;  // there will be no more of them
   base::EventLoop::TimerId resume_timer_ = 0;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   size_t sessions_ = 0;

@@ -142,6 +142,8 @@ void FillStatus(const core::StatusReport& status, wire::Report& report) {
   report.jobs_hung = status.jobs_hung;
   report.foreign_users = Each(status.foreign_users, &ToForeignUser);
   report.admitted_ppm = status.admitted_ppm;
+  report.draining = status.draining;
+  report.cores_hung = status.cores_hung;
 }
 
 }  // namespace
@@ -155,6 +157,9 @@ wire::SessionReport ToSessionReport(const core::SessionReport& report) {
   wire::SetText(out.address, report.peer.address);
   wire::SetText(out.unit, report.peer.unit);
   wire::SetText(out.container, report.peer.container);
+  if (report.peer.allocation != nullptr) {
+    wire::SetText(out.allocation, report.peer.allocation->name);
+  }
   out.contexts = report.contexts;
   out.buffers = report.buffers;
   out.jobs = report.jobs;

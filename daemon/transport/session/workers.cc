@@ -4,6 +4,7 @@
 
 #include "daemon/transport/session/workers.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -146,21 +147,30 @@ WorkerCounts Workers::counts() const {
   return counts;
 }
 
-uint64_t Workers::Sleep() {
+bool Workers::HasEvent() const {
+  // A set of fds can itself be polled.
+  pollfd set{epoll_.get(), POLLIN, 0};
+  return poll(&set, 1, 0) > 0;
+}
+
+uint64_t Workers::Sleep(Worker& self) {
   // One at a time: the other events are for the other workers.
   epoll_event event{};
   spin_.BeginSleep();
+  self.pulse.Step(core::WorkerPulse::At::kAsleep);
   const int count = epoll_wait(epoll_.get(), &event, 1, -1);
+  self.pulse.Step(core::WorkerPulse::At::kWork);
   spin_.EndSleep();
   return count > 0 ? event.data.u64 : 0;
 }
 
 void Workers::RunWorker(Worker& self) {
   pthread_setname_np(pthread_self(), "rknnd-worker");
+  core::WorkerPulse::SetOfThread(&self.pulse);
   runner_->EnterWorker();
   RingWakes wakes(spin_.one_cpu());
   for (;;) {
-    const uint64_t tag = Sleep();
+    const uint64_t tag = Sleep(self);
     if (tag == 0) continue;
     if (EventKind(tag) == WorkerEvent::kStop) return;
     Count(self.wakes);
@@ -198,6 +208,8 @@ void Workers::RunWorker(Worker& self) {
 
 void Workers::Serve(Worker& self, RingTable::Number number,
                     std::optional<uint32_t> seen) {
+  // It may go from ring to ring for as long as clients are quick.
+  self.pulse.Step(core::WorkerPulse::At::kWork);
   const RingTable::Served served = rings_.Serve(number, seen);
   if (served.entries > 0) {
     self.recent.Note(number);

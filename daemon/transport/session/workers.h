@@ -30,6 +30,7 @@
 #include "base/posix/unique_fd.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/types.h"
+#include "daemon/core/worker_pulse.h"
 #include "daemon/transport/session/late_wakes.h"
 #include "daemon/transport/session/ring_endpoint.h"
 #include "daemon/transport/session/ring_table.h"
@@ -87,6 +88,14 @@ class Workers final : public core::WorkerWaker {
   // What workers and clients may wait awake; 0: not at all.
   [[nodiscard]] base::Nanoseconds spin() const { return spin_.longest(); }
   [[nodiscard]] WorkerCounts counts() const;  // Thread: any.
+  // How many there are, and what one is at (WorkerPulse). Thread: any, but not
+  // while they are started.
+  [[nodiscard]] size_t count() const { return workers_.size(); }
+  [[nodiscard]] uint64_t PulseOf(size_t worker) const {
+    return workers_[worker]->pulse.word();
+  }
+  // There is an event that no worker has taken yet. Thread: any.
+  [[nodiscard]] bool HasEvent() const;
 
  private:
   static constexpr base::Nanoseconds kNever =
@@ -96,6 +105,7 @@ class Workers final : public core::WorkerWaker {
   struct alignas(64) Worker {
     std::thread thread;
     RecentRings recent;
+    core::WorkerPulse pulse;
     std::atomic<uint64_t> wakes{0}, empty{0}, penalties{0}, spins{0}, caught{0};
   };
 
@@ -105,7 +115,7 @@ class Workers final : public core::WorkerWaker {
 
   void RunWorker(Worker& self);
   // Sleeps until there is an event; 0: an interruption.
-  uint64_t Sleep();
+  uint64_t Sleep(Worker& self);
   // Drains one session's ring, and runs what it can. Thread: worker.
   void Serve(Worker& self, RingTable::Number number,
              std::optional<uint32_t> seen = {});

@@ -12,7 +12,10 @@ namespace rknnd::integration {
 
 ClientProcess::ClientProcess(Options options) : options_(std::move(options)) {
   base::ChildProcess::Options start;
-  start.arguments = {ProgramPath("tests/integration_runner")};
+  start.arguments = options_.command;
+  if (start.arguments.empty()) {
+    start.arguments = {ProgramPath("tests/integration_runner")};
+  }
   start.environment = options_.environment;
   start.environment.emplace_back("RKNND_TARGET", options_.target);
   start.error_file = options_.log_file;

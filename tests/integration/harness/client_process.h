@@ -24,6 +24,8 @@ class ClientProcess {
     std::string target;
     std::string log_file;  // its stderr
     std::vector<std::pair<std::string, std::string>> environment;
+    // What starts the runner and is one with it; empty: the runner itself.
+    std::vector<std::string> command = {};
   };
   explicit ClientProcess(Options options);
   // Ends it in order, if it runs.

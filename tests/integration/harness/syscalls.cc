@@ -10,12 +10,45 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 namespace rknnd::integration {
 namespace {
 
 void* Number(uintptr_t value) { return reinterpret_cast<void*>(value); }
+
+// Watches all threads of a process, which stop soon after; those that there are
+// go to `threads`. Why not, or nothing.
+std::string Seize(pid_t process, uintptr_t options,
+                  std::vector<pid_t>* threads) {
+  for (const auto& entry : std::filesystem::directory_iterator(
+           "/proc/" + std::to_string(process) + "/task")) {
+    const pid_t thread = std::stoi(entry.path().filename().string());
+    if (ptrace(PTRACE_SEIZE, thread, nullptr, Number(options)) != 0 ||
+        ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) {
+      return std::string("ptrace: ") + std::strerror(errno);
+    }
+    threads->push_back(thread);
+  }
+  return "";
+}
+
+// The call that a stopped thread begins, if that is why it has stopped.
+std::optional<uint64_t> BegunCall(pid_t thread, int status) {
+  if (WSTOPSIG(status) != (SIGTRAP | 0x80)) return std::nullopt;
+  __ptrace_syscall_info info{};
+  ptrace(PTRACE_GET_SYSCALL_INFO, thread, Number(sizeof info), &info);
+  if (info.op != PTRACE_SYSCALL_INFO_ENTRY) return std::nullopt;
+  return info.entry.nr;
+}
+
+// The signal that a stopped thread is about to get; 0: it stopped for another
+// reason.
+uintptr_t SignalOf(int status) {
+  if (WSTOPSIG(status) == (SIGTRAP | 0x80) || status >> 16 != 0) return 0;
+  return static_cast<uintptr_t>(WSTOPSIG(status));
+}
 
 }  // namespace
 
@@ -44,17 +77,10 @@ void SyscallCounter::Trace(const std::vector<pid_t>& processes, pid_t marker,
   std::map<pid_t, pid_t> process_of;  // by thread
   std::string problem;
   for (const pid_t process : processes) {
-    for (const auto& entry : std::filesystem::directory_iterator(
-             "/proc/" + std::to_string(process) + "/task")) {
-      const pid_t thread = std::stoi(entry.path().filename().string());
-      if (ptrace(PTRACE_SEIZE, thread, nullptr,
-                 Number(PTRACE_O_TRACESYSGOOD)) != 0 ||
-          ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) {
-        problem = std::string("ptrace: ") + std::strerror(errno);
-      } else {
-        process_of[thread] = process;
-      }
-    }
+    std::vector<pid_t> threads;
+    const std::string failed = Seize(process, PTRACE_O_TRACESYSGOOD, &threads);
+    if (!failed.empty()) problem = failed;
+    for (const pid_t thread : threads) process_of[thread] = process;
   }
   int marks = problem.empty() ? 0 : 2;  // 2: all is let go of
   size_t not_begun = process_of.size();
@@ -68,26 +94,19 @@ void SyscallCounter::Trace(const std::vector<pid_t>& processes, pid_t marker,
       process_of.erase(thread);
       continue;
     }
-    const int signal = WSTOPSIG(status);
-    uintptr_t deliver = 0;
-    if (signal == (SIGTRAP | 0x80)) {
-      __ptrace_syscall_info info{};
-      ptrace(PTRACE_GET_SYSCALL_INFO, thread, Number(sizeof info), &info);
-      if (info.op == PTRACE_SYSCALL_INFO_ENTRY && marks < 2) {
-        const pid_t process = process_of[thread];
-        if (process == marker && info.entry.nr == SYS_getppid) {
-          if (++marks == 2) {
-            for (const auto& [other, unused] : process_of) {
-              ptrace(PTRACE_INTERRUPT, other, nullptr, nullptr);
-            }
+    const uintptr_t deliver = SignalOf(status);
+    if (const auto call = BegunCall(thread, status); call && marks < 2) {
+      const pid_t process = process_of[thread];
+      if (process == marker && *call == SYS_getppid) {
+        if (++marks == 2) {
+          for (const auto& [other, unused] : process_of) {
+            ptrace(PTRACE_INTERRUPT, other, nullptr, nullptr);
           }
-        } else if (marks == 1 && info.entry.nr != SYS_restart_syscall) {
-          // That one is the kernel's: back into a sleep that we interrupted.
-          ++counts_[process][info.entry.nr];
         }
+      } else if (marks == 1 && *call != SYS_restart_syscall) {
+        // That one is the kernel's: back into a sleep that we interrupted.
+        ++counts_[process][*call];
       }
-    } else if (status >> 16 != PTRACE_EVENT_STOP) {
-      deliver = static_cast<uintptr_t>(signal);
     }
     if (!begun[thread]) {
       begun[thread] = true;
@@ -99,6 +118,55 @@ void SyscallCounter::Trace(const std::vector<pid_t>& processes, pid_t marker,
     } else {
       ptrace(PTRACE_SYSCALL, thread, nullptr, Number(deliver));
     }
+  }
+}
+
+DeathAtSyscall::DeathAtSyscall(pid_t process, uint64_t count)
+    : process_(process), count_(count) {
+  std::promise<std::string> attached;
+  std::future<std::string> problem = attached.get_future();
+  tracer_ = std::thread([this, attached = std::move(attached)]() mutable {
+    Trace(std::move(attached));
+  });
+  problem_ = problem.get();
+}
+
+DeathAtSyscall::~DeathAtSyscall() {
+  if (!tracer_.joinable()) return;
+  Stop();
+  tracer_.join();
+}
+
+void DeathAtSyscall::Stop() {
+  stop_ = true;
+  // A thread that stops wakes the tracer; this signal means nothing else.
+  if (!killed_) kill(process_, SIGCONT);
+}
+
+bool DeathAtSyscall::Await() {
+  tracer_.join();
+  return killed_;
+}
+
+// The kernel lets go of all threads as this one ends: of the dead, so that
+// their parent hears of it, and of the living, which go on.
+void DeathAtSyscall::Trace(std::promise<std::string> attached) {
+  std::vector<pid_t> threads;
+  const std::string problem =
+      Seize(process_, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE, &threads);
+  attached.set_value(problem);
+  if (!problem.empty()) return;
+  while (!stop_) {
+    int status = 0;
+    const pid_t thread = waitpid(-1, &status, __WALL | __WNOTHREAD);
+    if (thread < 0) return;
+    if (!WIFSTOPPED(status)) continue;
+    if (BegunCall(thread, status) && ++seen_ == count_) {
+      killed_ = true;
+      kill(process_, SIGKILL);
+      return;
+    }
+    ptrace(PTRACE_SYSCALL, thread, nullptr, Number(SignalOf(status)));
   }
 }
 

@@ -66,11 +66,12 @@ void DescribeOutput(const AnswerInput& input, const OutputPlan& plan,
   for (const int64_t dim : shape) out->add_shape(dim);
   if (!plan.region.has_value()) return;
   auto& parameters = *out->mutable_parameters();
-  parameters["shared_memory_region"].set_string_param(plan.region->name);
-  parameters["shared_memory_byte_size"].set_int64_param(
+  parameters[std::string("shared_memory_region")].set_string_param(
+      plan.region->name);
+  parameters[std::string("shared_memory_byte_size")].set_int64_param(
       static_cast<int64_t>(plan.bytes));
   if (plan.region->offset != 0) {
-    parameters["shared_memory_offset"].set_int64_param(
+    parameters[std::string("shared_memory_offset")].set_int64_param(
         static_cast<int64_t>(plan.region->offset));
   }
 }
@@ -85,11 +86,11 @@ void WriteAnswer(const AnswerInput& input,
   head.set_model_version(input.model->version);
   head.set_id(input.request->id());
   auto& parameters = *head.mutable_parameters();
-  parameters["rknnd_core"].set_int64_param(input.parts.core);
-  parameters["rknnd_queue_ns"].set_int64_param(input.parts.queue);
-  parameters["rknnd_run_ns"].set_int64_param(input.parts.run);
+  parameters[std::string("rknnd_core")].set_int64_param(input.parts.core);
+  parameters[std::string("rknnd_queue_ns")].set_int64_param(input.parts.queue);
+  parameters[std::string("rknnd_run_ns")].set_int64_param(input.parts.run);
   if (input.streamed && input.plan->marks_final) {
-    parameters["triton_final_response"].set_bool_param(true);
+    parameters[std::string("triton_final_response")].set_bool_param(true);
   }
   std::vector<grpc::Slice> raw;
   uint64_t size = 0;

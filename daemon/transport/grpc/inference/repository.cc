@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/clock.h"
 #include "base/posix/mutex.h"
 #include "base/posix/task_thread.h"
 #include "base/status/status.h"
@@ -107,6 +108,8 @@ class RepositoryImpl final : public Repository {
 
   const GrpcOptions options_;
   const GrpcEnvironment environment_;
+  const base::MonotonicClock clock_;
+  mutable FailureLog lines_{environment_.log, &clock_};
   // For the reader: whether it is to end.
   std::atomic<bool> stopping_{false};
   std::unique_ptr<RepositoryFolder> folder_;  // null: there is none
@@ -404,11 +407,16 @@ std::vector<std::string> RepositoryImpl::Versions() const {
 
 void RepositoryImpl::Note(Severity severity, const std::string& version,
                           const std::string& what) const {
-  environment_.log->Write(
-      severity,
+  const std::string line =
       absl::StrCat("model '", work_->request.name, "'",
                    version.empty() ? "" : absl::StrCat(" version ", version),
-                   severity == Severity::kInfo ? " " : ": ", what));
+                   severity == Severity::kInfo ? " " : ": ", what);
+  // At the start each has its line; from then on clients say how many.
+  if (settled()) {
+    lines_.Note(line, {}, severity);
+  } else {
+    environment_.log->Write(severity, line);
+  }
 }
 
 void RepositoryImpl::Stop() {

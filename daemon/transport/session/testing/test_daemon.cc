@@ -106,7 +106,6 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   environment.service = service_.get();
   environment.workers = workers_.get();
   environment.failures = &*failures_;
-  environment.limits = options.limits;
   environment.board = options.board;
   server_ = std::make_unique<SessionServer>(environment, options.server_limits);
   fences_->set_runner(&service_->runner());

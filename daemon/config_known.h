@@ -1,0 +1,39 @@
+// The names of all keys that the configuration file may have, whether each can
+// change while the daemon runs, and which of them somebody may have meant.
+
+#ifndef DAEMON_CONFIG_KNOWN_H_
+#define DAEMON_CONFIG_KNOWN_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rknnd {
+
+struct KnownKey {
+  enum class Kind {
+    kTable,    // that has keys of its own
+    kLive,     // in force after a reload (SIGHUP)
+    kRestart,  // read at the start only
+  };
+  std::string_view name;  // "limits.users.weight"
+  Kind kind;
+};
+
+// In the order of docs/configuration.md.
+std::span<const KnownKey> KnownKeys();
+
+[[nodiscard]] bool IsKnownKey(std::string_view name);
+
+// In how many places two words differ: letters that are missing, too many,
+// wrong, or two that have changed places.
+size_t EditDistance(std::string_view a, std::string_view b);
+
+// "; did you mean 'limits.memory'?", of a name that is not known; or nothing,
+// where none is near.
+std::string DidYouMean(std::string_view name);
+
+}  // namespace rknnd
+
+#endif  // DAEMON_CONFIG_KNOWN_H_

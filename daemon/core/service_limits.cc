@@ -1,0 +1,163 @@
+// Who may hold what: sessions, users' and allocations' limits, processes'
+// shares of the cores, and what a reload changes of it. Called by service.cc
+// and the transports on the loop; whose session it is, the kernel or an
+// operator said.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "daemon/core/service.h"
+#include "daemon/core/service_impl.h"
+
+namespace rknnd::core {
+namespace {
+
+// Sessions beyond the limit that operators of this machine may have: whoever
+// has filled the house, somebody can look who it is.
+constexpr size_t kForOperators = 16;
+
+}  // namespace
+
+absl::Status Service::Impl::CheckSessions(const SessionPeer& peer) const {
+  const size_t more = peer.admin && peer.address.empty() ? kForOperators : 0;
+  if (sessions.size() < options_.sessions + more) {
+    return peer.address.empty() ? absl::OkStatus() : CheckRemoteSessions();
+  }
+  std::map<std::string, uint64_t> by_tenant;
+  for (const auto& [id, session] : sessions) {
+    ++by_tenant[session->tenant()->name()];
+  }
+  std::vector<Holding> holdings;
+  for (const auto& [name, count] : by_tenant) holdings.push_back({name, count});
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "limit 'sessions' is ", options_.sessions,
+      ", all in use; the largest holders: ", NameLargest(std::move(holdings)),
+      ". 'rknnctl sessions' shows all of them"));
+}
+
+absl::Status Service::Impl::CheckRemoteSessions() const {
+  const size_t most_sessions = options_.sessions;
+  const size_t most = std::max<size_t>(1, most_sessions - most_sessions / 4);
+  const auto remote = static_cast<size_t>(std::count_if(
+      sessions.begin(), sessions.end(),
+      [](const auto& one) { return !one.second->peer().address.empty(); }));
+  if (remote < most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("of the ", most_sessions, " sessions (limit 'sessions') ",
+                   most, " may be of other machines, all in use"));
+}
+
+std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
+  std::erase_if(shares_, [](const auto& one) { return one.second.expired(); });
+  const SharePolicy policy = ResolvePolicy(options_.scheduling, peer);
+  // Processes of other namespaces cannot be told apart: each session counts.
+  std::weak_ptr<Share> alone;
+  std::weak_ptr<Share>& known =
+      peer.allocation != nullptr
+          ? shares_[{peer.allocation->name, 0, 0}]
+          : (peer.pid == 0 ? alone : shares_[{"", peer.pid, peer.uid}]);
+  std::shared_ptr<Share> share = known.lock();
+  if (share != nullptr) {
+    // A door of that name may give something else than the one before.
+    if (!(share->policy() == policy)) share->SetPolicy(policy);
+    return share;
+  }
+  share = std::make_shared<Share>(policy, parts->device->info().cores);
+  known = share;
+  return share;
+}
+
+std::shared_ptr<Tenant> Service::Impl::TenantOf(const SessionPeer& peer) {
+  const auto expired = [](const auto& one) { return one.second.expired(); };
+  std::erase_if(tenants_, expired);
+  std::erase_if(accounts_, expired);
+  const std::string name =
+      peer.allocation == nullptr
+          ? absl::StrCat("user ", peer.uid)
+          : absl::StrCat("allocation '", peer.allocation->name, "'");
+  std::weak_ptr<Tenant>& known = tenants_[name];
+  std::shared_ptr<Tenant> tenant = known.lock();
+  if (tenant == nullptr) {
+    std::weak_ptr<Account>& paid = accounts_[name];
+    std::shared_ptr<Account> account = paid.lock();
+    if (account == nullptr) account = parts->ledger->Open(name);
+    paid = account;
+    tenant = std::make_shared<Tenant>(name, std::move(account));
+    known = tenant;
+  }
+  SetLimitsOf(*tenant, &peer);
+  return tenant;
+}
+
+void Service::Impl::SetLimitsOf(Tenant& tenant, const SessionPeer* peer) const {
+  std::optional<TenantLimits> limits;
+  const auto add = [&](const SessionPeer& one) {
+    TenantLimits more = ResolveLimits(options_, one);
+    if (!limits.has_value()) {
+      limits = std::move(more);
+    } else if (more.limits != limits->limits) {
+      // Processes of one user with different groups.
+      limits->limits = LargerOf(limits->limits, more.limits);
+    }
+  };
+  if (peer != nullptr) add(*peer);
+  for (const auto& [id, session] : sessions) {
+    if (session->tenant().get() == &tenant) add(session->peer());
+  }
+  if (limits.has_value()) tenant.SetLimits(*std::move(limits));
+}
+
+std::vector<Holding> Service::Impl::Count(const Tenant& tenant,
+                                          const CountLimit& limit) const {
+  std::vector<Holding> holdings;
+  for (const auto& [id, session] : sessions) {
+    if (session->tenant().get() != &tenant) continue;
+    // Of sessions, operators' do not count.
+    uint64_t amount = session->peer().admin ? 0 : 1;
+    if (limit.limit == kContextLimit.limit) amount = session->contexts_taken();
+    if (limit.limit == kBufferLimit.limit) amount = session->buffers_taken();
+    holdings.push_back({session->holder(), amount});
+  }
+  return holdings;
+}
+
+uint64_t Service::Impl::AddressSpace() const {
+  const uint64_t mapped = parts->device->info().address_space;
+  return options_.address_space == 0 ? mapped
+                                     : std::min(options_.address_space, mapped);
+}
+
+absl::Status Service::Impl::Reconfigure(const LiveOptions& options) {
+  RKNND_RETURN_IF_ERROR(
+      CheckCores(options.scheduling, parts->device->info().cores));
+  const uint32_t jobs_per_context = parts->limits.jobs_per_context;
+  options_ = options;
+  parts->limits = options.limits;
+  parts->limits.jobs_per_context = jobs_per_context;
+  parts->ledger->SetBudget(AddressSpace());
+  for (const auto& [id, session] : sessions) {
+    session->TakeLimits();
+    SetLimitsOf(*session->tenant(), nullptr);
+    session->share().SetPolicy(
+        ResolvePolicy(options_.scheduling, session->peer()));
+  }
+  ModelRegistry& models = *parts->models;
+  models.set_grace(options.model_grace);
+  models.SetCacheLimit(options.cache_limit);
+  models.SetPreloaded(options.preload, options.limits.model_bytes);
+  return absl::OkStatus();
+}
+
+absl::Status Service::Reconfigure(const LiveOptions& options) {
+  return impl_->Reconfigure(options);
+}
+
+const SessionLimits& Service::limits() const { return impl_->parts->limits; }
+
+}  // namespace rknnd::core

@@ -1,0 +1,56 @@
+// See the header.
+
+#include "daemon/runtime_options.h"
+
+#include <string>
+
+#include "daemon/power.h"
+
+namespace rknnd {
+namespace {
+
+// Where a pin of the clocks is noted: beside the socket unless told where, as a
+// reboot undoes it anyway.
+std::string PinRecord(const Config& config) {
+  constexpr char kName[] = "/pinned-clocks";
+  if (!config.state_dir.empty()) return config.state_dir + kName;
+  const size_t slash = config.socket.rfind('/');
+  return slash == std::string::npos ? ""
+                                    : config.socket.substr(0, slash) + kName;
+}
+
+}  // namespace
+
+RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
+                                core::ModelKeeper* keeper) {
+  RuntimeOptions options;
+  options.device = config.device;
+  options.soc = config.soc;
+  options.pace = config.pace;
+  options.incoherent = config.cache == "incoherent";
+  options.heaps = config.heaps;
+  options.isolate = config.isolate;
+  options.limits = config.limits;
+  options.address_space = config.address_space;
+  options.user_limits = config.user_limits;
+  options.users = config.users;
+  options.groups = config.groups;
+  options.scheduling = config.scheduling;
+  options.trace_dir = config.state_dir;
+  options.scheduling.spin = config.spin.value_or(AutomaticSpin());
+  options.server_limits = config.server_limits;
+  options.physical_memory = config.physical_memory;
+  options.model_grace = config.grace;
+  options.cache_dir = config.cache_dir.value_or(DefaultCacheDir());
+  options.cache_bytes = config.cache_bytes;
+  options.keeper = keeper;
+  options.preload = config.preload;
+  if (config.faults.enabled) {
+    options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
+  }
+  options.log = &log;
+  options.board = RuntimeBoard{"", PinRecord(config), RKNND_VERSION, &log};
+  return options;
+}
+
+}  // namespace rknnd

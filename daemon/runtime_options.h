@@ -1,0 +1,20 @@
+// From what rknnd is told to what the assembled daemon needs to know: for main,
+// and for whoever reads the configuration again.
+
+#ifndef DAEMON_RUNTIME_OPTIONS_H_
+#define DAEMON_RUNTIME_OPTIONS_H_
+
+#include "daemon/board/log_tail.h"
+#include "daemon/config.h"
+#include "daemon/core/model_keeper.h"
+#include "daemon/runtime.h"
+
+namespace rknnd {
+
+// `log` and `keeper` (or null) outlive the runtime.
+RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
+                                core::ModelKeeper* keeper);
+
+}  // namespace rknnd
+
+#endif  // DAEMON_RUNTIME_OPTIONS_H_

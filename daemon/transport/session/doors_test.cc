@@ -1,0 +1,247 @@
+// Doors: who comes in by one has its share, no more than its share's room
+// before Hello, and goes when it is taken back.
+
+#include "daemon/transport/session/doors.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "base/posix/socket.h"
+#include "daemon/transport/session/testing/test_daemon.h"
+
+namespace rknnd::transport::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kModel[] = "a model";
+
+std::string ErrorOf(const wire::Frame& reply) {
+  const auto error = wire::Decode<wire::Error>(reply.body);
+  return error.ok() ? std::string(error->message) : "no error";
+}
+
+class DoorsTest : public ::testing::Test {
+ protected:
+  DoorsTest() {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "rknnd-doors-XXXXXX");
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~DoorsTest() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string Path(const std::string& name) const {
+    return folder_ / name;
+  }
+  base::UniqueFd Listen(const std::string& name) {
+    auto listener = base::ListenUnix(Path(name), 0600);
+    EXPECT_TRUE(listener.ok());
+    return listener.ok() ? *std::move(listener) : base::UniqueFd();
+  }
+  static wire::Door DoorNamed(const std::string& name) {
+    wire::Door door{};
+    wire::SetText(door.name, name);
+    return door;
+  }
+  static wire::Frame Open(TestClient& admin, const wire::Door& door,
+                          base::UniqueFd listener) {
+    std::vector<base::UniqueFd> fds;
+    if (listener.valid()) fds.push_back(std::move(listener));
+    return admin.Call(wire::Verb::kOpenDoor, door, std::move(fds));
+  }
+  static wire::Frame Close(TestClient& admin, const std::string& name) {
+    wire::CloseDoor door{};
+    wire::SetText(door.name, name);
+    return admin.Call(wire::Verb::kCloseDoor, door);
+  }
+  TestClient Operator() {
+    TestClient admin(daemon_.Connect(true));
+    EXPECT_EQ(admin.SayHello().code, base::Code::kOk);
+    return admin;
+  }
+  TestClient Enter(const std::string& name) {
+    auto socket = base::ConnectUnix(Path(name));
+    EXPECT_TRUE(socket.ok());
+    return TestClient(socket.ok() ? *std::move(socket) : base::UniqueFd());
+  }
+  // As a report has it.
+  std::vector<std::string> Allocations() {
+    std::vector<std::string> names;
+    daemon_.RunOnLoop([&] {
+      for (const core::SessionReport& one : daemon_.service().Sessions()) {
+        if (one.peer.allocation != nullptr) {
+          names.push_back(one.peer.allocation->name + ":" +
+                          std::to_string(one.share.weight));
+        }
+      }
+    });
+    return names;
+  }
+
+  std::filesystem::path folder_;
+  TestDaemon daemon_;
+};
+
+TEST_F(DoorsTest, WhoComesInByOneHasItsShareAndRuns) {
+  TestClient admin = Operator();
+  wire::Door door = DoorNamed("pod-1");
+  door.weight = 250;
+  const wire::Frame opened = Open(admin, door, Listen("a"));
+  ASSERT_EQ(opened.code, base::Code::kOk) << ErrorOf(opened);
+  TestClient client = Enter("a");
+  ASSERT_EQ(client.SayHello().code, base::Code::kOk);
+  client.MakeReady(1);
+  EXPECT_EQ(client.RunOnce(1), base::Code::kOk);
+  EXPECT_THAT(Allocations(), ::testing::ElementsAre("pod-1:250"));
+}
+
+TEST_F(DoorsTest, OnlyOperatorsOpenAndCloseThem) {
+  TestClient client(daemon_.Connect());
+  ASSERT_EQ(client.SayHello().code, base::Code::kOk);
+  EXPECT_EQ(Open(client, DoorNamed("mine"), Listen("a")).code,
+            base::Code::kPermissionDenied);
+  EXPECT_EQ(Close(client, "mine").code, base::Code::kPermissionDenied);
+}
+
+TEST_F(DoorsTest, WhoCameInByOneIsNoOperator) {
+  TestClient admin = Operator();
+  ASSERT_EQ(Open(admin, DoorNamed("pod"), Listen("a")).code, base::Code::kOk);
+  TestClient client = Enter("a");
+  ASSERT_EQ(client.SayHello().code, base::Code::kOk);
+  EXPECT_EQ(client.Call(wire::Verb::kDrain, wire::Empty{}).code,
+            base::Code::kPermissionDenied);
+}
+
+TEST_F(DoorsTest, WhoCameInByOneHasNoMemoryByItsAddress) {
+  TestClient admin = Operator();
+  ASSERT_EQ(Open(admin, DoorNamed("pod"), Listen("a")).code, base::Code::kOk);
+  TestClient client = Enter("a");
+  ASSERT_EQ(client.SayHello().code, base::Code::kOk);
+  wire::ImportPhysical request{};
+  request.buffer = 1;
+  request.size = 4096;
+  const wire::Frame refused = client.Call(wire::Verb::kImportPhysical, request);
+  EXPECT_EQ(refused.code, base::Code::kPermissionDenied);
+  EXPECT_THAT(ErrorOf(refused), HasSubstr("not for share 'pod'"));
+}
+
+TEST_F(DoorsTest, ABadNameOrWeightIsRefusedAndNamed) {
+  TestClient admin = Operator();
+  for (const std::string& name : {std::string(), std::string("../a"),
+                                  std::string("a\nb"), std::string(65, 'a')}) {
+    const wire::Frame reply = Open(admin, DoorNamed(name), Listen("a"));
+    EXPECT_EQ(reply.code, base::Code::kInvalidArgument) << name;
+    EXPECT_THAT(ErrorOf(reply), HasSubstr("a door's name"));
+  }
+  wire::Door heavy = DoorNamed("heavy");
+  heavy.weight = 1001;
+  EXPECT_THAT(ErrorOf(Open(admin, heavy, Listen("a"))),
+              HasSubstr("weight of 1001"));
+}
+
+TEST_F(DoorsTest, WhatIsNoListenerIsRefused) {
+  TestClient admin = Operator();
+  EXPECT_THAT(ErrorOf(Open(admin, DoorNamed("none"), base::UniqueFd())),
+              HasSubstr("without its listening socket"));
+  base::UniqueFd file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_THAT(ErrorOf(Open(admin, DoorNamed("file"), std::move(file))),
+              HasSubstr("must be a listening Unix socket"));
+  auto pair = base::SeqpacketPair();
+  ASSERT_TRUE(pair.ok());
+  EXPECT_THAT(
+      ErrorOf(Open(admin, DoorNamed("connected"), std::move(pair->first))),
+      HasSubstr("must be a listening Unix socket"));
+  auto stream = base::ListenUnix(Path("stream"), 0600, base::UnixKind::kStream);
+  ASSERT_TRUE(stream.ok());
+  EXPECT_THAT(ErrorOf(Open(admin, DoorNamed("stream"), *std::move(stream))),
+              HasSubstr("of another kind"));
+}
+
+TEST_F(DoorsTest, TheEndOfItsMakerShutsItAndLeavesWhoIsIn) {
+  auto admin = std::make_unique<TestClient>(Operator());
+  ASSERT_EQ(Open(*admin, DoorNamed("pod"), Listen("a")).code, base::Code::kOk);
+  TestClient client = Enter("a");
+  ASSERT_EQ(client.SayHello().code, base::Code::kOk);
+  client.MakeReady(1);
+  admin.reset();
+  daemon_.WaitUntil(
+      [](const core::StatusReport& status) { return status.sessions == 1; });
+  EXPECT_EQ(base::ConnectUnix(Path("a")).error().code,
+            base::Code::kUnavailable);
+  EXPECT_EQ(client.RunOnce(1), base::Code::kOk);
+}
+
+TEST_F(DoorsTest, TakenBackItDisconnectsWhoCameInAndNobodyElse) {
+  TestClient admin = Operator();
+  ASSERT_EQ(Open(admin, DoorNamed("one"), Listen("a")).code, base::Code::kOk);
+  ASSERT_EQ(Open(admin, DoorNamed("two"), Listen("b")).code, base::Code::kOk);
+  TestClient one = Enter("a"), two = Enter("b");
+  ASSERT_EQ(one.SayHello().code, base::Code::kOk);
+  ASSERT_EQ(two.SayHello().code, base::Code::kOk);
+  ASSERT_EQ(Close(admin, "one").code, base::Code::kOk);
+  one.ExpectEnd();
+  EXPECT_EQ(base::ConnectUnix(Path("a")).error().code,
+            base::Code::kUnavailable);
+  EXPECT_EQ(two.CreateContext(1, kModel), base::Code::kNotFound);
+}
+
+TEST_F(DoorsTest, AnotherOneOfTheSameNameTakesItsPlace) {
+  TestClient first = Operator(), second = Operator();
+  ASSERT_EQ(Open(first, DoorNamed("pod"), Listen("a")).code, base::Code::kOk);
+  ASSERT_EQ(Open(second, DoorNamed("pod"), Listen("b")).code, base::Code::kOk);
+  EXPECT_EQ(base::ConnectUnix(Path("a")).error().code,
+            base::Code::kUnavailable);
+  // The end of the first one's maker does not shut the second.
+  first.Close();
+  daemon_.WaitUntil(
+      [](const core::StatusReport& status) { return status.sessions == 1; });
+  EXPECT_EQ(Enter("b").SayHello().code, base::Code::kOk);
+}
+
+TEST_F(DoorsTest, StrangersOfOneDoorLeaveRoomForOthers) {
+  TestClient admin = Operator();
+  ASSERT_EQ(Open(admin, DoorNamed("pod"), Listen("a")).code, base::Code::kOk);
+  std::vector<TestClient> silent;
+  for (size_t i = 0; i < ServerLimits().strangers_of_door; ++i) {
+    silent.push_back(Enter("a"));
+  }
+  TestClient one_more = Enter("a");
+  one_more.ExpectEnd();
+  TestClient other(daemon_.Connect());
+  EXPECT_EQ(other.SayHello().code, base::Code::kOk);
+}
+
+TEST_F(DoorsTest, AConnectionHasNoMoreThanItMay) {
+  TestClient admin = Operator();
+  for (size_t i = 0; i < DoorRequests::kMostDoors; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    ASSERT_EQ(Open(admin, DoorNamed(name), Listen(name)).code, base::Code::kOk);
+  }
+  const wire::Frame refused = Open(admin, DoorNamed("more"), Listen("more"));
+  EXPECT_EQ(refused.code, base::Code::kResourceExhausted);
+  ASSERT_EQ(Close(admin, "d0").code, base::Code::kOk);
+  EXPECT_EQ(Open(admin, DoorNamed("more"), Listen("again")).code,
+            base::Code::kOk);
+}
+
+TEST_F(DoorsTest, NoneIsOpenedOnceTheDaemonStops) {
+  TestClient admin = Operator();
+  daemon_.RunOnLoop([&] { daemon_.server().StopListening(); });
+  EXPECT_EQ(Open(admin, DoorNamed("late"), Listen("a")).code,
+            base::Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace rknnd::transport::testing
