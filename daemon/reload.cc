@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status/status.h"
-#include "daemon/config_changes.h"
+#include "daemon/config/changes.h"
 #include "daemon/core/service.h"
 
 namespace rknnd {

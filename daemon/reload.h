@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "daemon/board/log_tail.h"
-#include "daemon/command_line.h"
-#include "daemon/config.h"
-#include "daemon/network.h"
+#include "daemon/config/config.h"
+#include "daemon/network/network.h"
+#include "daemon/process/command_line.h"
 #include "daemon/runtime.h"
 
 namespace rknnd {

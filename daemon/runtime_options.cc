@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "daemon/power.h"
+#include "daemon/board/power.h"
 
 namespace rknnd {
 namespace {

@@ -5,7 +5,7 @@
 #define DAEMON_RUNTIME_OPTIONS_H_
 
 #include "daemon/board/log_tail.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/core/model_keeper.h"
 #include "daemon/runtime.h"
 

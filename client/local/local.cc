@@ -25,7 +25,7 @@
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
-#include "daemon/power.h"
+#include "daemon/board/power.h"
 #include "daemon/runtime.h"
 
 namespace rknnd::client {

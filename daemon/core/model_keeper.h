@@ -1,6 +1,6 @@
 // Where the bytes of loaded models outlive this process, so that a client whose
 // daemon was restarted need not send them again. The registry asks; the service
-// manager's fd store is behind it (daemon/fd_store.h).
+// manager's fd store is behind it (daemon/process/fd_store.h).
 
 #ifndef DAEMON_CORE_MODEL_KEEPER_H_
 #define DAEMON_CORE_MODEL_KEEPER_H_

@@ -394,7 +394,7 @@ struct StatusReport {
   uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
   uint32_t cores_hung = 0;  // with a job that does not end, at present
   bool draining = false;    // nothing new is taken
-  uint64_t resets = 0;  // of the device, since the start
+  uint64_t resets = 0;      // of the device, since the start
   std::vector<ForeignUser> foreign_users;
   uint64_t admitted_ppm = 0;  // of all cores, by admitted streams
 };

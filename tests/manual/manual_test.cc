@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -126,13 +125,8 @@ TEST(ManualTest, DevicePluginsPageHasItsOptions) {
 
 // Each key of the daemon's own list, as "limits.memory live".
 Words KnownKeys() {
-  std::string text;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(
-           RKNND_SOURCE_ROOT "/daemon")) {
-    if (entry.path().filename() != "config_known.cc") continue;
-    std::ifstream file(entry.path());
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  std::ifstream file(RKNND_SOURCE_ROOT "/daemon/config/known.cc");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
   static const std::regex kKey(R"re(\{"([a-z0-9_.]+)", k(Live|Restart)\},)re");
   // An entry of a user or group has the keys of [limits.user] beside its own.
   static const std::regex kRepeated("limits\\.(users|groups)\\.(.*)");

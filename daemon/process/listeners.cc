@@ -1,0 +1,175 @@
+// Clients find a socket in the file system by its name; which socket a name
+// leads to is told by its inode, which is a part of the name under which the
+// service manager keeps it.
+
+#include "daemon/process/listeners.h"
+
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/posix/socket.h"
+#include "base/status/status.h"
+
+namespace rknnd {
+namespace {
+
+// Under which the service manager keeps sockets of ours; the file's device and
+// inode follow.
+constexpr char kOwnSession[] = "session-socket-";
+constexpr char kOwnAdmin[] = "admin-socket-";
+
+// How socket units' sockets for operators are called: a name of their own, the
+// unit's, or the file's.
+bool IsAdmin(const std::string& name) {
+  return name == "admin" || absl::EndsWith(name, "-admin.socket") ||
+         absl::EndsWith(name, "admin.sock");
+}
+
+bool IsOwn(const std::string& name) {
+  return absl::StartsWith(name, kOwnSession) ||
+         absl::StartsWith(name, kOwnAdmin);
+}
+
+std::string NameInStore(bool admin, const struct stat& file) {
+  return absl::StrCat(admin ? kOwnAdmin : kOwnSession, file.st_dev, "-",
+                      file.st_ino);
+}
+
+absl::Status SystemError(const char* call, const std::string& path) {
+  return base::ToStatus(
+      base::ErrnoError(errno, absl::StrCat(call, " '", path, "'")));
+}
+
+// A listener whose name belongs to `group` from its first moment on: a client
+// that may connect is never told that it may not.
+absl::StatusOr<base::UniqueFd> ListenFor(const std::string& path, mode_t mode,
+                                         const std::optional<uint32_t>& group) {
+  if (!group.has_value()) return transport::ListenAt(path, mode);
+  if (base::ConnectUnix(path).ok()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("somebody listens on '", path, "': stop that first"));
+  }
+  const std::string unnamed = absl::StrCat(path, ".new");
+  RKNND_ASSIGN_OR_RETURN(base::UniqueFd fd, transport::ListenAt(unnamed, mode));
+  absl::Status status;
+  if (chown(unnamed.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+    status = SystemError(
+        absl::StrCat("give group ", *group, " the socket").c_str(), path);
+  } else if (chmod(unnamed.c_str(), mode) != 0) {
+    status = SystemError("chmod", path);
+  } else if (std::rename(unnamed.c_str(), path.c_str()) != 0) {
+    status = SystemError("rename to", path);
+  }
+  if (status.ok()) return fd;
+  unlink(unnamed.c_str());
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<SortedFds> SortFds(std::vector<PassedFd> passed, FdStore& store,
+                                  transport::EventLog& log) {
+  SortedFds sorted;
+  for (PassedFd& one : passed) {
+    if (FdStore::IsModel(one.name)) {
+      sorted.models.push_back(std::move(one));
+      continue;
+    }
+    const bool listens =
+        sd_is_socket(one.fd.get(), AF_UNIX, SOCK_SEQPACKET, 1) > 0;
+    if (listens) {
+      (IsOwn(one.name) ? sorted.own : sorted.sockets).push_back(std::move(one));
+      continue;
+    }
+    if (!IsOwn(one.name) && sd_is_socket(one.fd.get(), 0, 0, -1) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "socket '", one.name,
+          "' of the service manager is no listening Unix socket of kind "
+          "SEQPACKET: use ListenSequentialPacket="));
+    }
+    log.Write(transport::Severity::kWarning,
+              absl::StrCat("file descriptor '", one.name,
+                           "' of the service manager is nothing that rknnd "
+                           "knows: it is closed"));
+    store.Remove(one.name);
+  }
+  return sorted;
+}
+
+Listeners::~Listeners() {
+  for (const Name& name : names_) {
+    struct stat file {};
+    if (lstat(name.path.c_str(), &file) == 0 && file.st_dev == name.device &&
+        file.st_ino == name.inode) {
+      unlink(name.path.c_str());
+    }
+  }
+}
+
+absl::Status Listeners::Listen(const Config& config,
+                               std::vector<PassedFd> sockets,
+                               std::vector<PassedFd> own,
+                               transport::SessionServer& server) {
+  if (sockets.empty()) {
+    const Door operators{AdminSocketFor(config.socket), config.admin_mode,
+                         config.admin_group, true};
+    const Door clients{config.socket, config.socket_mode, config.socket_group,
+                       false};
+    RKNND_RETURN_IF_ERROR(Open(operators, own, server));
+    RKNND_RETURN_IF_ERROR(Open(clients, own, server));
+  }
+  bool admin = sockets.empty(), session = sockets.empty();
+  for (PassedFd& socket : sockets) {
+    const bool is_admin = IsAdmin(socket.name);
+    (is_admin ? admin : session) = true;
+    RKNND_RETURN_IF_ERROR(server.Serve(std::move(socket.fd), is_admin));
+  }
+  if (!admin || !session) {
+    log_->Write(
+        transport::Severity::kWarning,
+        absl::StrCat(
+            "the service manager passed no socket for ",
+            admin ? "clients (rknnd.socket)" : "operators (rknnd-admin.socket)",
+            ": they cannot connect until its unit is started and "
+            "rknnd restarted"));
+  }
+  // Of another time: the path has changed, or there is a socket unit now.
+  for (const PassedFd& left : own) {
+    if (left.fd.valid()) store_->Remove(left.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Listeners::Open(const Door& door, std::vector<PassedFd>& own,
+                             transport::SessionServer& server) {
+  struct stat file {};
+  if (lstat(door.path.c_str(), &file) == 0) {
+    const std::string kept = NameInStore(door.admin, file);
+    for (PassedFd& socket : own) {
+      if (socket.name != kept) continue;
+      return server.Serve(std::move(socket.fd), door.admin);
+    }
+  }
+  RKNND_ASSIGN_OR_RETURN(base::UniqueFd fd,
+                         ListenFor(door.path, door.mode, door.group));
+  if (lstat(door.path.c_str(), &file) != 0) {
+    return SystemError("look at", door.path);
+  }
+  if (store_->keeps()) {
+    store_->Store(NameInStore(door.admin, file), fd.get());
+  } else {
+    names_.push_back({door.path, file.st_dev, file.st_ino});
+  }
+  return server.Serve(std::move(fd), door.admin);
+}
+
+}  // namespace rknnd

@@ -1,0 +1,101 @@
+// Tests of who feeds the watchdog, and of what is said when nobody does.
+
+#include "daemon/process/watchdog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace rknnd {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Lines final : public transport::EventLog {
+ public:
+  void Write(transport::Severity /*severity*/,
+             const std::string& text) override {
+    lines.push_back(text);
+  }
+  void WriteEvent(transport::Severity severity, const std::string& text,
+                  const core::EventFields& fields) override {
+    events.push_back(fields.event);
+    Write(severity, text);
+  }
+  std::vector<std::string> lines;
+  std::vector<core::Event> events;
+};
+
+class WatchdogTest : public ::testing::Test {
+ protected:
+  static constexpr base::Nanoseconds kPeriod = base::kMillisecond;
+
+  WatchdogTest() {
+    loop_ = *base::EventLoop::Create(&real_clock_);
+    progress_.Add("the loader", [this] {
+      // Each look sees a period more than the one before.
+      clock_.Advance(kLimit / 2);
+      return ProgressWatch::Look{stuck_, 1};
+    });
+  }
+
+  // Lets the loop turn until so many more things were said.
+  void Hear(size_t count) {
+    wanted_ = said_.size() + count;
+    loop_->Run();
+  }
+  Watchdog::Parts Parts() {
+    return {loop_.get(), &progress_, &log_, kPeriod,
+            [this](const std::string& state) {
+              said_.push_back(state);
+              if (said_.size() >= wanted_) loop_->Quit();
+            }};
+  }
+
+  static constexpr base::Nanoseconds kLimit = base::kSecond;
+  base::MonotonicClock real_clock_;
+  base::FakeClock clock_;
+  std::unique_ptr<base::EventLoop> loop_;
+  ProgressWatch progress_{&clock_, kLimit};
+  Lines log_;
+  bool stuck_ = false;
+  std::vector<std::string> said_;
+  size_t wanted_ = 0;
+};
+
+TEST_F(WatchdogTest, IsFedAtOnceAndAgainAsLongAsAllIsWell) {
+  const Watchdog watchdog(Parts());
+  EXPECT_EQ(said_.size(), 1U);
+  Hear(3);
+  EXPECT_THAT(said_, Each("WATCHDOG=1"));
+  EXPECT_TRUE(log_.lines.empty());
+}
+
+TEST_F(WatchdogTest, StopsWhenSomethingStandsStillAndSaysOnceWhat) {
+  const Watchdog watchdog(Parts());
+  stuck_ = true;
+  // Until it says why.
+  while (said_.back() == "WATCHDOG=1") Hear(1);
+  EXPECT_THAT(said_.back(), StartsWith("STATUS=the loader has stood still"));
+  ASSERT_EQ(log_.lines.size(), 1U);
+  EXPECT_THAT(log_.lines[0], HasSubstr("the watchdog is not fed"));
+  EXPECT_EQ(log_.events[0], core::Event::kStalled);
+  const size_t said = said_.size();
+  loop_->RunAfter(20 * kPeriod, [this] { loop_->Quit(); });
+  loop_->Run();
+  EXPECT_EQ(said_.size(), said) << "neither fed nor told again";
+  EXPECT_EQ(log_.lines.size(), 1U);
+
+  stuck_ = false;
+  Hear(2);
+  EXPECT_EQ(said_.back(), "WATCHDOG=1");
+  ASSERT_EQ(log_.lines.size(), 2U);
+  EXPECT_THAT(log_.lines[1], HasSubstr("fed again"));
+}
+
+}  // namespace
+}  // namespace rknnd
