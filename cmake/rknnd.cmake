@@ -112,13 +112,15 @@ function(rknnd_executable name)
 endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
+#            [DEFINES name=value...] [STARTS program...]
 #            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD] [PLAIN])
 # Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
 # skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
 # (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
 # ONE_THREAD: what is tested has no other, so that a build with the thread
 # sanitizer leaves it out. PLAIN: it is arithmetic, or text for people, so that
-# every build with a sanitizer does.
+# every build with a sanitizer does. STARTS: targets that are built before it, as
+# it starts or loads what they make.
 # The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
 function(rknnd_test name)
   if(NOT BUILD_TESTING)
@@ -126,7 +128,7 @@ function(rknnd_test name)
   endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD;PLAIN"
                         "TIMEOUT"
-                        "SOURCES;HEADERS;DEPS;LABELS")
+                        "SOURCES;HEADERS;DEPS;DEFINES;STARTS;LABELS")
   _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
   if((arg_ONE_THREAD AND RKNND_SANITIZE MATCHES "thread") OR
      (arg_PLAIN AND RKNND_SANITIZE))
@@ -146,7 +148,11 @@ function(rknnd_test name)
   endif()
   target_compile_definitions(
     ${name} PRIVATE RKNND_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
-                    RKNND_BINARY_ROOT="${PROJECT_BINARY_DIR}")
+                    RKNND_BINARY_ROOT="${PROJECT_BINARY_DIR}"
+                    ${arg_DEFINES})
+  if(arg_STARTS)
+    add_dependencies(${name} ${arg_STARTS})
+  endif()
   set(timeout ${RKNND_TEST_TIMEOUT})
   if(arg_TIMEOUT)
     set(timeout ${arg_TIMEOUT})

@@ -37,7 +37,10 @@ class Peer {
     if (!target.starts_with(kScheme)) Fail("no local daemon: " + target);
     auto socket = base::ConnectUnix(target.substr(kScheme.size()));
     if (!socket.ok()) Fail(socket.error().message);
-    auto opened = client::Connection::Open(*std::move(socket), kTimeout);
+    const base::Nanoseconds deadline = base::MonotonicClock().Now() + kTimeout;
+    const auto hello = client::Connection::SayHello(socket->get(), deadline);
+    if (!hello.ok()) Fail(hello.error().message);
+    auto opened = client::Connection::AwaitWelcome(*socket, deadline);
     if (!opened.ok()) Fail(opened.error().message);
     connection_ = *std::move(opened);
   }

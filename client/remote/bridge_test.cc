@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
@@ -227,7 +228,7 @@ TEST_F(BridgeTest, ARepliesFileComesAsOne) {
   Start(16);
   auto socket = Dial(remote_->address());
   ASSERT_TRUE(socket.ok()) << socket.error().message;
-  const base::Nanoseconds deadline = base::MonotonicClock{}.Now() + kPatience;
+  const base::Nanoseconds deadline = base::MonotonicClock().Now() + kPatience;
   const auto hello = Connection::SayHello(socket->get(), deadline);
   ASSERT_TRUE(hello.ok()) << hello.error().message;
   auto connection = Connection::AwaitWelcome(*socket, deadline);

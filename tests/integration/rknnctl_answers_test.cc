@@ -98,13 +98,12 @@ TEST_F(RknnctlAnswersTest, Status) {
 TEST_F(RknnctlAnswersTest, Sessions) {
   const json sessions = Ask({"sessions"});
   ASSERT_THAT(sessions, SizeIs(1));
-  EXPECT_THAT(
-      Fields(sessions[0]),
-      UnorderedElementsAre("id", "pid", "uid", "comm", "contexts", "buffers",
-                           "jobs", "npu_us", "memory", "queue_us", "run_us",
-                           "drops", "shared", "priority", "weight",
-                           "latency_us", "address", "unit", "container",
-                           "allocation"));
+  EXPECT_THAT(Fields(sessions[0]),
+              UnorderedElementsAre(
+                  "id", "pid", "uid", "comm", "contexts", "buffers", "jobs",
+                  "npu_us", "memory", "queue_us", "run_us", "drops", "shared",
+                  "priority", "weight", "latency_us", "address", "unit",
+                  "container", "allocation"));
   EXPECT_EQ(sessions[0]["pid"], client_->pid());
   EXPECT_EQ(sessions[0]["uid"], getuid());
   EXPECT_THAT(sessions[0]["comm"].get<std::string>(),
