@@ -5,7 +5,9 @@
 //   Privileges::Drop                  none are left when the first client comes
 //   READY=1, Run                      until SIGTERM or SIGINT; SIGHUP reloads
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -65,6 +67,14 @@ void LogLines(transport::EventLog& log, Severity severity,
   fields.event = event;
   for (const auto line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     log.WriteEvent(severity, std::string(line), fields);
+  }
+}
+
+// What is opened first would have the numbers of the streams that whoever
+// started us has closed, and would be sent our words.
+void OpenStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR | O_CLOEXEC);
   }
 }
 
@@ -139,8 +149,12 @@ class Orders {
   bool stopping_ = false;
 };
 
-void WarnAtStart(const Config& config, const Runtime& runtime,
-                 board::LogTail& log) {
+void WarnAtStart(const CommandLine& line, const Config& config,
+                 const Runtime& runtime, board::LogTail& log) {
+  if (const std::string warning = WarningOfFile(ConfigFileOf(line));
+      !warning.empty()) {
+    log.Write(Severity::kWarning, warning);
+  }
   if (const absl::Status cache = runtime.service().cache_status();
       !cache.ok()) {
     log.Write(Severity::kWarning, std::string(cache.message()));
@@ -169,7 +183,7 @@ absl::Status Serve(const CommandLine& line, const Config& config,
   Listeners listeners(&store, &log);
   RKNND_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime,
                          Runtime::Create(options));
-  WarnAtStart(config, *runtime, log);
+  WarnAtStart(line, config, *runtime, log);
   // Before the local sockets: who finds those finds all that is configured.
   Network network(config, *runtime, log);
   RKNND_RETURN_IF_ERROR(network.ServeGrpc());
@@ -194,7 +208,7 @@ absl::Status Serve(const CommandLine& line, const Config& config,
     runtime->AddProgress(progress);
     watchdog = std::make_unique<Watchdog>(Watchdog::Parts{
         &runtime->loop(), &progress, &log, watchdog_time / 2,
-        [](const std::string& state) { NotifyServiceManager(state); }});
+        [](const std::string& state) { NotifyServiceManager(state); }, about});
   }
   NotifyServiceManager(absl::StrCat("READY=1\nSTATUS=", about));
   network.Advertise();
@@ -204,12 +218,15 @@ absl::Status Serve(const CommandLine& line, const Config& config,
 }
 
 int Main(int argc, char** argv) {
+  OpenStreams();
   int code = 0;
   const std::optional<CommandLine> line = ParseCommandLine(argc, argv, &code);
   if (!line.has_value()) return code;
   const absl::StatusOr<Config> config = MakeConfig(*line);
-  if (!config.ok()) {
-    Print(config.status());
+  const absl::Status wrong =
+      config.ok() ? Network::CheckMetrics(*config) : config.status();
+  if (!wrong.ok()) {
+    Print(wrong);
     return kWrongConfiguration;
   }
   if (line->check_config) {
@@ -220,6 +237,9 @@ int Main(int argc, char** argv) {
       }
     }
     const std::string file = ConfigFileOf(*line);
+    if (const std::string warning = WarningOfFile(file); !warning.empty()) {
+      std::fprintf(stderr, "rknnd: warning: %s\n", warning.c_str());
+    }
     std::printf("rknnd: %s is good\n",
                 file.empty() ? "what there is without a file"
                              : absl::StrCat("'", file, "'").c_str());

@@ -14,8 +14,9 @@ namespace rknnd {
 namespace {
 
 // How long Stop waits for jobs in order before sessions are closed with jobs
-// still queued. Longer than any job of a camera pipeline; service managers
-// wait 90 s.
+// still queued. Longer than any job of a camera pipeline. A service manager
+// that waits for less, as our unit's does, kills: programs then submit again to
+// the next daemon.
 constexpr base::Nanoseconds kDrainDeadline = 20 * base::kSecond;
 
 // A thread that computes is not stuck, but nor is it of any use if one task

@@ -4,6 +4,7 @@
 #include "k8s/allocations.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,10 +33,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kPodsMode = 0711;
+constexpr mode_t kPodsMode = 0700;
 constexpr mode_t kPodMode = 0755;
 constexpr mode_t kSocketMode = 0666;
 constexpr char kSocketName[] = "/session.sock";
+constexpr char kSocketDraft[] = "/session.new";  // no longer than the name
 constexpr char kRecordEnd[] = ".shares";
 constexpr size_t kTokenBytes = 16;
 
@@ -106,8 +108,23 @@ absl::StatusOr<std::unique_ptr<Allocations>> Allocations::Open(
   std::unique_ptr<Allocations> allocations(
       new Allocations(absl::StrCat(socket_dir, "/pods")));
   RKNND_RETURN_IF_ERROR(MakeFolder(allocations->folder_, kPodsMode));
+  RKNND_RETURN_IF_ERROR(allocations->Lock());
   RKNND_RETURN_IF_ERROR(allocations->Restore());
   return allocations;
+}
+
+absl::Status Allocations::Lock() {
+  lock_ = base::UniqueFd(
+      open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!lock_.valid()) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("open '", folder_, "'"));
+  }
+  if (flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  if (errno != EWOULDBLOCK) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("lock '", folder_, "'"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "another rknnd-k8s has '", folder_, "': one of them must end"));
 }
 
 absl::Status Allocations::Restore() {
@@ -152,9 +169,16 @@ absl::Status Allocations::Take(const std::string& token) {
           "'", allocation.folder, "' has a share of '", other.folder, "'"));
     }
   }
-  RKNND_ASSIGN_OR_RETURN(allocation.listener,
-                         base::ToStatusOr(base::ListenUnix(
-                             allocation.folder + kSocketName, kSocketMode)));
+  // Beside the old one, then in its place: rknnd may not have noticed yet that
+  // whoever gave it that one has ended, so that somebody still listens there.
+  const std::string draft = allocation.folder + kSocketDraft;
+  const std::string path = allocation.folder + kSocketName;
+  unlink(draft.c_str());
+  RKNND_ASSIGN_OR_RETURN(allocation.listener, base::ToStatusOr(base::ListenUnix(
+                                                  draft, kSocketMode)));
+  if (rename(draft.c_str(), path.c_str()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("rename '", draft, "'"));
+  }
   allocation.name = ShareId(allocation.shares.front());
   allocations_.emplace(allocation.name, std::move(allocation));
   return absl::OkStatus();

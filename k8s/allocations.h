@@ -1,10 +1,11 @@
 // Shares that containers have: each allocation is a folder with a listening
 // session.sock in it, which the kubelet mounts into its container as
 // /run/rknnd. The folder's name is the token: 128 random bits in a folder that
-// only root may list, so that whoever was not given the mount cannot find it.
-// What is in it is the pod's alone.
+// only root may list or pass, so that whoever was not given the mount cannot
+// get there. (The name alone would not do: every user of the host can read in
+// /proc/PID/mountinfo what is mounted where.) What is in it is the pod's alone.
 //
-//   SOCKET_DIR/pods/            0711: passed, never listed
+//   SOCKET_DIR/pods/            0700; locked by the one rknnd-k8s there may be
 //     0f3c...9a/                0755, mounted read-only into the container
 //       session.sock            0666: a container's uids are of its own
 //       choosing
@@ -57,11 +58,13 @@ class Allocations {
  private:
   explicit Allocations(std::string folder) : folder_(std::move(folder)) {}
 
+  absl::Status Lock();
   absl::Status Restore();
   absl::Status Take(const std::string& token);
   void Remove(const std::string& token) const;
 
   const std::string folder_;
+  base::UniqueFd lock_;                            // folder_, while this is
   std::map<std::string, Allocation> allocations_;  // by name
 };
 

@@ -72,7 +72,7 @@ class AllocationsTest : public ::testing::Test {
 
 TEST_F(AllocationsTest, HasAFolderThatNobodyFindsAndASocketThatAllMayUse) {
   const std::string folder = Make({3, 7});
-  EXPECT_EQ(ModeOf(Pods()), 0711U);
+  EXPECT_EQ(ModeOf(Pods()), 0700U);
   EXPECT_EQ(ModeOf(folder), 0755U);
   EXPECT_EQ(ModeOf(folder + "/session.sock"), 0666U);
   EXPECT_EQ(ModeOf(folder + ".shares"), 0600U);
@@ -112,6 +112,32 @@ TEST_F(AllocationsTest, ARestartFindsThemInTheirOldFolders) {
       "/proc/self/fd/" + std::to_string(mounted) + "/session.sock";
   EXPECT_TRUE(base::ConnectUnix(inside).ok());
   close(mounted);
+}
+
+TEST_F(AllocationsTest, ARestartFindsThemWhileTheirOldSocketsAreStillServed) {
+  const std::string folder = Make({3, 7});
+  // As an rknnd that has not noticed yet that their maker has ended.
+  const auto served =
+      base::Duplicate(allocations_->all().at(ShareId(3)).listener.get());
+  ASSERT_TRUE(served.ok());
+  std::ofstream(folder + "/session.new") << "of a crash";
+  Reopen();
+  ASSERT_THAT(Names(), ElementsAre(ShareId(3)));
+  const Allocation& found = allocations_->all().at(ShareId(3));
+  EXPECT_EQ(found.folder, folder);
+  const auto client = base::ConnectUnix(folder + "/session.sock");
+  ASSERT_TRUE(client.ok());
+  const auto accepted = base::Accept(found.listener.get());
+  EXPECT_TRUE(accepted.ok() && accepted->valid());
+  EXPECT_FALSE(fs::exists(folder + "/session.new"));
+}
+
+TEST_F(AllocationsTest, TwoAtATimeAreOneTooMany) {
+  const std::string folder = Make({1});
+  const auto second = Allocations::Open(folder_);
+  EXPECT_THAT(std::string(second.status().message()),
+              ::testing::HasSubstr("another rknnd-k8s"));
+  EXPECT_TRUE(base::ConnectUnix(folder + "/session.sock").ok());
 }
 
 TEST_F(AllocationsTest, WhatACrashLeftHalfDoneIsTakenAway) {

@@ -16,7 +16,7 @@
 namespace rknnd::base {
 namespace {
 
-constexpr Nanoseconds kSoon = 20 * kSecond;
+constexpr Nanoseconds kSoon = 60 * kSecond;
 
 ChildProcess Shell(const std::string& script) {
   auto child = ChildProcess::Start({.arguments = {"/bin/sh", "-c", script},

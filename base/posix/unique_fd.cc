@@ -5,10 +5,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 
+#include "base/posix/close_hook.h"
+
 namespace rknnd::base {
+namespace {
+
+std::atomic<CloseHook> close_hook = nullptr;
+
+}  // namespace
+
+void SetCloseHook(CloseHook hook) { close_hook.store(hook); }
 
 void UniqueFd::reset(int fd) {
   const int old = std::exchange(fd_, fd);
@@ -16,7 +26,8 @@ void UniqueFd::reset(int fd) {
   // An error path that closes must still see why it is one. Never repeated:
   // Linux has freed the number even when close is interrupted.
   const int saved_errno = errno;
-  close(old);
+  const CloseHook hook = close_hook.load(std::memory_order_acquire);
+  if (hook == nullptr || !hook(old)) close(old);
   errno = saved_errno;
 }
 

@@ -22,6 +22,8 @@ using base::Error;
 using base::Expected;
 
 constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
+// In the folder of the session socket.
+constexpr const char* kAdminSocket = "admin.sock";
 
 // The longest job ends long before; one that hangs, some day. Who does not want
 // to wait so long ends rknnctl.
@@ -108,7 +110,7 @@ Expected<ControlConnection> ControlConnection::OpenAdmin(
   const size_t slash = path->rfind('/');
   const std::string folder =
       slash == std::string::npos ? "" : path->substr(0, slash + 1);
-  return OpenAt(folder + "admin.sock", Poll);
+  return OpenAt(folder + kAdminSocket, Poll);
 }
 
 Expected<ControlConnection> ControlConnection::OpenRemote(
@@ -136,6 +138,16 @@ Expected<ControlConnection> ControlConnection::OpenAt(const std::string& path,
                                                       Wait wait) {
   Expected<base::UniqueFd> socket = base::ConnectUnix(path);
   if (!socket) {
+    // It may run: to start it would change nothing.
+    if (socket.error().code == Code::kPermissionDenied) {
+      return Error{socket.error().code,
+                   "'" + path + "' is not for this user (" +
+                       socket.error().message + ")" +
+                       (path.ends_with(kAdminSocket)
+                            ? ": what changes things for others is the "
+                              "operators', as root by sudo rknnctl"
+                            : "")};
+    }
     return Error{socket.error().code,
                  "no rknnd daemon answers at '" + path + "' (" +
                      socket.error().message +

@@ -170,6 +170,13 @@ Finding WhyNoDaemon(const std::string& target, const Error& error) {
     finding.remedy = "both sides work when they are one minor version apart";
     return finding;
   }
+  // The daemon's own words: it runs, and can be reached.
+  if (error.code == Code::kUnavailable &&
+      error.message.find("draining") != std::string::npos) {
+    finding.remedy =
+        "it takes nobody new until it is started anew: systemctl restart rknnd";
+    return finding;
+  }
   if (!target.starts_with(kUnix)) {
     finding.remedy = NoRemote(target, error.code);
     return finding;

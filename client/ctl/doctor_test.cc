@@ -66,6 +66,12 @@ TEST(DoctorTest, SaysWhyThereIsNoDaemon) {
   EXPECT_THAT(
       WhyNoDaemon("tcp://board:1", {Code::kUnauthenticated, "no token"}).remedy,
       HasSubstr("RKNND_TOKEN"));
+  for (const char* const target : {kSocket, "tcp://board:1"}) {
+    const Finding draining = WhyNoDaemon(
+        target, {Code::kUnavailable, "the daemon is draining and takes ..."});
+    EXPECT_THAT(draining.text, HasSubstr("draining"));
+    EXPECT_THAT(draining.remedy, HasSubstr("systemctl restart rknnd"));
+  }
   const Finding versions =
       WhyNoDaemon(kSocket, {Code::kFailedPrecondition, "update the client"});
   EXPECT_EQ(versions.check, "client-versions");

@@ -88,6 +88,7 @@ class Worker {
     int terminal = -1;
     pid_ = forkpty(&terminal, nullptr, nullptr, nullptr);
     if (pid_ == 0) Work(quiet, time);
+    EXPECT_GT(pid_, 0) << "no terminal can be had here";
     terminal_.reset(terminal);
   }
   ~Worker() {
@@ -110,6 +111,8 @@ class Worker {
   void Finish() { EXPECT_EQ(write(terminal_.get(), "\n", 1), 1); }
   // Its status, of waitpid.
   int End(int signal) {
+    // To -1 it would go to everybody.
+    if (pid_ <= 0) return -1;
     kill(pid_, signal);
     ShownUntil("never shown");
     int status = 0;

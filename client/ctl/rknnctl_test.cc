@@ -49,12 +49,15 @@ class TopOnATerminal {
   TopOnATerminal(const TopOnATerminal&) = delete;
   TopOnATerminal& operator=(const TopOnATerminal&) = delete;
   ~TopOnATerminal() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    Signal(SIGKILL);
+    if (pid_ > 0) waitpid(pid_, nullptr, 0);
   }
 
   void Type(char key) { EXPECT_EQ(write(terminal_.get(), &key, 1), 1); }
-  void Signal(int signal) { kill(pid_, signal); }
+  // To -1 it would go to everybody.
+  void Signal(int signal) const {
+    if (pid_ > 0) kill(pid_, signal);
+  }
   // Reads what it shows up to `text`.
   bool Shows(const std::string& text) {
     while (shown_.find(text) == std::string::npos) {

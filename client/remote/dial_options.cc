@@ -156,6 +156,12 @@ Expected<DialOptions> ReadDialOptions(const std::string& address) {
     return Error{Code::kInvalidArgument,
                  "target tcp:// names no host: write tcp://HOST:PORT"};
   }
+  // gRPC would take that of HTTPS, and say that nobody is there.
+  if (address.find(':') == std::string::npos || address.ends_with(']')) {
+    return Error{Code::kInvalidArgument, "target tcp://" + address +
+                                             " names no port: write tcp://" +
+                                             address + ":PORT"};
+  }
   for (const auto& [variable, text] :
        {std::pair<const char*, std::string*>{"RKNND_TLS_CA", &options.roots},
         {"RKNND_TLS_CERT", &options.certificate},

@@ -48,6 +48,18 @@ TEST_F(DialOptionsTest, ATokenDoesNotCrossANetworkInPlainText) {
   EXPECT_TRUE(ReadDialOptions("board:8001").ok());
 }
 
+TEST_F(DialOptionsTest, APortIsAskedFor) {
+  for (const char* const address : {"board", "192.0.2.1", "[::1]"}) {
+    const auto refused = ReadDialOptions(address);
+    ASSERT_FALSE(refused.ok()) << address;
+    EXPECT_THAT(refused.error().message, HasSubstr(":PORT"));
+  }
+  for (const char* const address :
+       {"[::1]:8001", "dns:///boards.lan:8001", "unix:/run/board"}) {
+    EXPECT_TRUE(ReadDialOptions(address).ok()) << address;
+  }
+}
+
 TEST_F(DialOptionsTest, AFileThatIsNotThereIsNamed) {
   ASSERT_EQ(setenv("RKNND_TLS_CA", "/nonexistent/ca.pem", 1), 0);
   const auto refused = ReadDialOptions("board:8001");

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "client/rknnrt/run_api_fixture.h"
 
 namespace rknnd::client {
@@ -344,6 +345,7 @@ TEST_P(QueueSchedulesTest, EachRunIsToldOfOnceAndNobodySleepsThroughIt) {
     });
   }
   for (int t = 0; t < 2; ++t) threads.emplace_back([this] { TakeAll(); });
+  const base::MonotonicClock clock;
   int restarts = 0;
   while (submitting.load() > 0) {
     switch (random() % 8) {
@@ -367,7 +369,11 @@ TEST_P(QueueSchedulesTest, EachRunIsToldOfOnceAndNobodySleepsThroughIt) {
         Daemon().Release(1 + random() % 40);
         break;
     }
-    for (uint32_t i = random() % 2000; i > 0; --i) std::this_thread::yield();
+    // By time: on a busy machine a turn of the CPU takes many milliseconds.
+    const base::Nanoseconds until =
+        clock.Now() +
+        static_cast<base::Nanoseconds>(random() % 2000) * base::kMicrosecond;
+    while (clock.Now() < until) std::this_thread::yield();
   }
   Daemon().set_runs(Runs::kAnswer);
   Daemon().Release(kThreads * kRuns);

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/posix/socket.h"
 #include "client/rknnrt/log.h"
 #include "client/session/requests.h"
 #include "proto/wire/features.h"
@@ -20,6 +21,13 @@ using base::Code;
 using base::Error;
 using base::Expected;
 using base::UniqueFd;
+
+Expected<void> HasRoomForDescriptor() {
+  if (base::MakeEventFd().ok()) return {};
+  return Error{Code::kResourceExhausted,
+               "this program has as many files open as it may have, and rknnd "
+               "answers with one more (ulimit -n)"};
+}
 
 uint32_t SessionTarget::NextBufferNumber() {
   do {
@@ -92,6 +100,9 @@ Expected<BufferHandle> SessionTarget::ImportPhysical(uint64_t address,
 Expected<BufferHandle> SessionTarget::AllocateBuffer(uint64_t size,
                                                      uint32_t flags) {
   return Ask([&](Connection& connection) -> Expected<BufferHandle> {
+    if (Expected<void> room = HasRoomForDescriptor(); !room.ok()) {
+      return std::move(room).error();
+    }
     wire::AllocateBuffer request{};
     request.buffer = NextBufferNumber();
     request.size = size;

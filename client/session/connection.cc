@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -61,11 +62,13 @@ bool WaitFor(int socket, short events,  // NOLINT(google-runtime-int): poll's
   }
 }
 
-void PrintEvent(const wire::Frame& frame) {
-  if (frame.verb != wire::Verb::kLogEvent) return;  // of a newer daemon
+// What it says.
+std::string PrintEvent(const wire::Frame& frame) {
+  if (frame.verb != wire::Verb::kLogEvent) return "";  // of a newer daemon
   Expected<wire::LogEvent> event = wire::Decode<wire::LogEvent>(frame.body);
-  if (!event.ok()) return;
+  if (!event.ok()) return "";
   Log(static_cast<LogLevel>(event->level), event->text);
+  return event->text;
 }
 
 Expected<void> Send(int socket, const wire::Frame& frame,
@@ -86,6 +89,7 @@ Expected<void> Send(int socket, const wire::Frame& frame,
 // more dropped. kUnavailable when the daemon is gone.
 Expected<wire::Frame> ReceiveReply(int socket, uint32_t request,
                                    Nanoseconds deadline) {
+  std::string last_words;
   for (;;) {
     if (!WaitFor(socket, POLLIN, deadline)) {
       return Error{Code::kDeadlineExceeded,
@@ -98,12 +102,14 @@ Expected<wire::Frame> ReceiveReply(int socket, uint32_t request,
       case wire::FrameResult::Kind::kWouldBlock:
         continue;
       case wire::FrameResult::Kind::kEndOfFile:
-        return Gone();
+        if (last_words.empty()) return Gone();
+        return Error{Code::kUnavailable,
+                     "rknnd closed the connection and said: " + last_words};
       case wire::FrameResult::Kind::kFrame:
         break;
     }
     if (result->frame.kind == wire::FrameKind::kEvent) {
-      PrintEvent(result->frame);
+      last_words = PrintEvent(result->frame);
     } else if (result->frame.request == request) {
       return std::move(result->frame);
     }
@@ -291,6 +297,11 @@ void Connection::ReadEvents() {
       PrintEvent(result->frame);
     }
   }
+}
+
+void Connection::Break() {
+  broken_.store(true, std::memory_order_release);
+  shutdown(socket_.get(), SHUT_RDWR);
 }
 
 void Connection::AwaitEnd(Nanoseconds timeout) {

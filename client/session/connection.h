@@ -22,7 +22,7 @@
 
 namespace rknnd::client {
 
-// Thread: Request and ReadEvents one at a time; all else any.
+// Thread: Request, ReadEvents and Break one at a time; all else any.
 class Connection {
  public:
   // A daemon that does not read its ring for so long reads no release either.
@@ -69,6 +69,9 @@ class Connection {
     bool readable = false;
   };
   Health Look();
+  // To its owner it is as if the daemon had died, and to the daemon as if the
+  // program had.
+  void Break();
   // Waits until the daemon is gone or `timeout` is over.
   void AwaitEnd(base::Nanoseconds timeout);
 

@@ -154,6 +154,11 @@ void FakeDaemon::set_log_line(std::string line) {
   log_line_ = std::move(line);
 }
 
+void FakeDaemon::set_last_words(std::string words) {
+  const base::MutexLock lock(mutex_);
+  last_words_ = std::move(words);
+}
+
 bool FakeDaemon::FenceCanBeRead(uint32_t number, int timeout_ms) {
   UniqueFd own;
   {
@@ -210,9 +215,13 @@ bool FakeDaemon::ServeSocket(Session& session) {
     if (result->kind == wire::FrameResult::Kind::kEndOfFile) return false;
     if (result->kind == wire::FrameResult::Kind::kWouldBlock) return true;
     std::string line;
+    bool last = false;
     {
       const base::MutexLock lock(mutex_);
       line = std::exchange(log_line_, "");
+      last = !last_words_.empty() &&
+             result->frame.verb == wire::Verb::kAllocateBuffer;
+      if (last) line = last_words_;
     }
     if (!line.empty()) {
       wire::LogEvent event{};
@@ -223,6 +232,7 @@ bool FakeDaemon::ServeSocket(Session& session) {
       frame.kind = wire::FrameKind::kEvent;
       Must(wire::SendFrame(session.socket.get(), frame, base::Block::kYes));
     }
+    if (last) return false;
     wire::Frame reply = Answer(session, result->frame);
     if (result->frame.verb == wire::Verb::kBind) HangIfAsked();
     if (silent_about_buffers_ &&
@@ -398,7 +408,8 @@ wire::Frame FakeDaemon::SetMemory(Session& session,
 }
 
 wire::Frame FakeDaemon::Bind(Session& session, const wire::Frame& request) {
-  if (refuses_binds_) return Refuse(Code::kInternal, "no binds today");
+  if (refuses_binds_ || refuses_one_bind_.exchange(false))
+    return Refuse(Code::kInternal, "no binds today");
   const auto bind = Must(wire::Decode<wire::Bind>(request.body));
   const auto context = session.contexts.find(bind.context);
   if (context == session.contexts.end() ||

@@ -66,6 +66,11 @@ class FakeDaemon {
   void GoOn();
   // Every Bind from now on.
   void set_refuses_binds(bool refuses) { refuses_binds_ = refuses; }
+  // The next one.
+  void RefuseOneBind() { refuses_one_bind_ = true; }
+  // Sent to every session that asks for a buffer from now on, which is closed
+  // then.
+  void set_last_words(std::string words);
   // Sent to every session that makes its next request.
   void set_log_line(std::string line);
   // Answers so many of the runs that are held, the oldest of each session
@@ -156,6 +161,7 @@ class FakeDaemon {
   std::atomic<bool> lacks_owners_{true};
   std::atomic<bool> silent_about_buffers_{false};
   std::atomic<bool> refuses_binds_{false};
+  std::atomic<bool> refuses_one_bind_{false};
   std::atomic<uint32_t> limits_{0};
   std::atomic<uint32_t> to_release_{0};
   std::atomic<bool> stop_{false};
@@ -170,6 +176,7 @@ class FakeDaemon {
   bool hangs_ RKNND_GUARDED_BY(mutex_) = false;
   Seen seen_ RKNND_GUARDED_BY(mutex_);
   std::string log_line_ RKNND_GUARDED_BY(mutex_);
+  std::string last_words_ RKNND_GUARDED_BY(mutex_);
   std::map<uint32_t, base::UniqueFd> waits_ RKNND_GUARDED_BY(mutex_);
 };
 

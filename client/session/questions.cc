@@ -99,6 +99,9 @@ Expected<void> SessionTarget::ArmDump(uint32_t context) {
 
 Expected<LayerDump> SessionTarget::TakeDump(uint32_t context) {
   return Ask([&](Connection& connection) -> Expected<LayerDump> {
+    if (Expected<void> room = HasRoomForDescriptor(); !room.ok()) {
+      return std::move(room).error();
+    }
     wire::DumpRequest request{};
     request.context = context;
     request.take = true;

@@ -116,6 +116,34 @@ Expected<void> SessionTarget::BindPorts(Connection& connection,
   return {};
 }
 
+void SessionTarget::BindBack(Connection& connection, uint32_t context,
+                             const PortsThen& ports) {
+  const auto record = contexts_.find(context);
+  if (record == contexts_.end()) return;
+  // One that cannot be had again keeps no other from it: a later run would use
+  // what this one did.
+  for (const auto& [port, then] : ports) {
+    const Expected<void> done = BindPorts(
+        connection, context, {{port, BoundNow(record->second, port)}});
+    if (done.ok()) continue;
+    if (connection.broken()) return;
+    switch (done.error().code) {
+      case Code::kNotFound:         // the program has destroyed it meanwhile
+      case Code::kInvalidArgument:  // too small for the shape that was chosen
+      case Code::kUnavailable:      // it takes no runs either
+        continue;
+      default:
+        // Later runs must not use what is bound there, if it is known at all.
+        Log(LogLevel::kWarning,
+            "a context could not be bound again as it was, and the session is "
+            "made again: " +
+                done.error().message);
+        connection.Break();
+        return;
+    }
+  }
+}
+
 SessionTarget::Flight* SessionTarget::LaunchDue(Connection& connection) {
   const base::Nanoseconds now = clock_.Now();
   for (size_t i = 0; i < flights_.size() && flying_on_.get() == &connection;) {
@@ -174,15 +202,7 @@ void SessionTarget::LaunchWaiting(Connection& connection) {
       launched = LaunchAsBound(connection, *flight, bound);
     }
     // The daemon reads the ring before it hears this.
-    const auto record = contexts_.find(context);
-    for (auto& [port, binding] : then) {
-      if (record != contexts_.end()) binding = BoundNow(record->second, port);
-    }
-    const Expected<void> back = BindPorts(connection, context, then);
-    if (!back.ok() && !connection.broken()) {
-      Log(LogLevel::kError, "a context could not be bound again as it was: " +
-                                back.error().message);
-    }
+    BindBack(connection, context, then);
     {
       const base::MutexLock lock(flights_mutex_);
       held_ = 0;

@@ -163,10 +163,11 @@ Error SessionTarget::GaveUp(Error error, bool at_bound) {
   return error;
 }
 
-Error SessionTarget::KeepsDying() {
+Error SessionTarget::KeepsDying(const std::string& last) {
   return {Code::kUnavailable,
           "rknnd went away " + std::to_string(kAttempts) +
-              " times during this call (journalctl -u rknnd)"};
+              " times during this call (journalctl -u rknnd)" +
+              (last.empty() ? "" : "; at last: " + last)};
 }
 
 bool SessionTarget::AwaitSuccessor(Connection& connection, Nanoseconds deadline,

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,10 @@ base::Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
   return connection.Request(verb, *std::move(body), fds, timeout);
 }
 
+// Before what is answered with a descriptor: one that finds no number free is
+// lost, and the connection with it.
+base::Expected<void> HasRoomForDescriptor();
+
 inline base::Expected<void> Done(const base::Expected<wire::Frame>& reply) {
   if (!reply.ok()) return reply.error();
   return {};
@@ -38,13 +43,15 @@ inline base::Expected<void> Done(const base::Expected<wire::Frame>& reply) {
 template <class Step>
 auto SessionTarget::Ask(Step step)
     -> decltype(step(std::declval<Connection&>())) {
-  const base::Nanoseconds deadline = clock_.Now() + kLoadTimeout;
+  const base::Nanoseconds deadline =
+      clock_.Now() + kLoadTimeout + LongestRebuild();
   const Turn turn(*this, deadline);
   if (!turn.taken()) {
     return base::Error{base::Code::kDeadlineExceeded,
                        "another thread's call to rknnd has not ended in time"};
   }
   base::Nanoseconds refused_since = 0;
+  std::string last;
   for (int deaths = 0; deaths < kAttempts;) {
     base::Expected<std::shared_ptr<Connection>> connection =
         Connected(deadline);
@@ -54,17 +61,18 @@ auto SessionTarget::Ask(Step step)
     // Cut off in the midst of an answer it has other names, too.
     if ((*connection)->broken()) {
       ++deaths;
+      last = result.error().message;
     } else if (result.error().code != base::Code::kUnavailable ||
                !AwaitSuccessor(**connection, deadline, &refused_since)) {
       return result;
     }
   }
-  return KeepsDying();
+  return KeepsDying(last);
 }
 
 template <class Step>
 base::Expected<void> SessionTarget::GiveBack(Step step) {
-  const Turn turn(*this, clock_.Now() + kLoadTimeout);
+  const Turn turn(*this, clock_.Now() + kLoadTimeout + LongestRebuild());
   if (!turn.taken()) {
     return base::Error{base::Code::kDeadlineExceeded,
                        "another thread's call to rknnd has not ended in time"};

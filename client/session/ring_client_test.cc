@@ -1,6 +1,7 @@
 #include "client/session/ring_client.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,13 @@
 
 namespace rknnd::client {
 namespace {
+
+// That this thread has used.
+base::Nanoseconds OwnCpuTime() {
+  timespec used = {};
+  EXPECT_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+  return used.tv_sec * base::kSecond + used.tv_nsec;
+}
 
 class RingClientTest : public testing::Test {
  protected:
@@ -226,19 +234,19 @@ TEST_F(RingClientTest, NobodyWaitsAwakeForJobsThatTakeLonger) {
     client.Take(slow);
   }
   const Ticket ticket = client.Submit({}).value_or(Ticket{});
-  const base::MonotonicClock clock;
-  const base::Nanoseconds begun = clock.Now();
-  base::Nanoseconds asleep_at = 0;
   std::thread daemon([&] {
     while (ring()->header.asleep[ticket.slot / 32].load() == 0) {
+      std::this_thread::yield();
     }
-    asleep_at = clock.Now();
     Complete(ticket);
     base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
   });
+  const base::Nanoseconds before = OwnCpuTime();
   EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
+  const base::Nanoseconds awake = OwnCpuTime() - before;
   daemon.join();
-  EXPECT_LT(asleep_at - begun, manners.spin);
+  // However busy the machine is: a small part of the time awake.
+  EXPECT_LT(awake, manners.spin / 20);
 }
 
 TEST_F(RingClientTest, WhoGivesUpLeavesTheOthersMarked) {
@@ -263,8 +271,6 @@ TEST_F(RingClientTest, OneWakeUpIsEnoughForAllWhoWaitForARun) {
   RingManners manners;
   manners.marks_waits = true;
   RingClient client(ring(), doorbell_.get(), manners);
-  const base::MonotonicClock clock;
-  const base::Nanoseconds begun = clock.Now();
   for (int round = 0; round < 200; ++round) {
     const Ticket ticket = *client.Submit({});
     std::vector<std::thread> threads;
@@ -272,19 +278,19 @@ TEST_F(RingClientTest, OneWakeUpIsEnoughForAllWhoWaitForARun) {
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
         ++waiting;
-        EXPECT_TRUE(client.Wait(ticket, 20 * base::kSecond));
+        // One that nobody wakes sleeps for longer than a test lasts.
+        EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
       });
     }
     const auto& asleep = ring()->header.asleep[ticket.slot / 32];
     while (waiting.load() < 3 || asleep.load() == 0) std::this_thread::yield();
     // Most rounds find all of them asleep.
-    for (int i = 0; i < round % 50; ++i) std::this_thread::yield();
+    for (int i = 0; i < round % 20; ++i) std::this_thread::yield();
     Complete(ticket);
     if (asleep.load() != 0) {
       base::FutexWakeOne(&ring()->completions[ticket.slot].sequence);
     }
     for (std::thread& thread : threads) thread.join();
-    ASSERT_LT(clock.Now(), begun + 15 * base::kSecond) << "round " << round;
     client.Take(ticket);
   }
 }

@@ -16,10 +16,6 @@ using base::Error;
 using base::Expected;
 using base::Nanoseconds;
 
-// A daemon answers a run at its limit at the latest. This is for one that
-// hangs: longer than any queue of jobs it accepts.
-constexpr Nanoseconds kRunTimeout = 120 * base::kSecond;
-
 Error Unanswered(Nanoseconds limit) {
   return {Code::kDeadlineExceeded,
           "the run was not answered within " +
@@ -87,7 +83,7 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
   const bool bounded = job.timeout_ms != 0;
   const Nanoseconds limit =
       bounded ? job.timeout_ms * base::kMillisecond + options_.run_grace
-              : kRunTimeout;
+              : options_.longest_run;
   Nanoseconds now = clock_.Now();
   Nanoseconds deadline = now + limit;
   Nanoseconds refused_since = 0;
@@ -97,7 +93,8 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
   for (int deaths = 0; deaths < kAttempts;) {
     std::shared_ptr<Connection> connection = Current();
     if (connection == nullptr) {
-      Expected<std::shared_ptr<Connection>> recovered = Recover(deadline);
+      Expected<std::shared_ptr<Connection>> recovered =
+          Recover(bounded ? deadline : clock_.Now() + limit + LongestRebuild());
       if (!recovered.ok()) return std::move(recovered).error();
       connection = *std::move(recovered);
       now = clock_.Now();

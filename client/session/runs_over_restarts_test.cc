@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -91,13 +92,17 @@ TEST_F(RunsOverRestartsTest, LookWaitsForNobodyAndGivesFencesBackLater) {
   daemon_.set_reads_rings(false);
   const RunRef other = Start(2);
   daemon_.Release(1);
-  base::Nanoseconds longest = 0;
-  for (bool ended = false; !ended;) {
-    const base::Nanoseconds begun = clock_.Now();
-    ended = target_->Look(*run);
-    longest = std::max(longest, clock_.Now() - begun);
+  while (!target_->Look(*run)) {
   }
-  EXPECT_LT(longest, 500 * base::kMillisecond);
+  // The fence cannot be given back yet, and each look tries. One may be late
+  // on a busy machine; the shortest of some waits for nobody.
+  base::Nanoseconds shortest = base::kSecond;
+  for (int i = 0; i < 5; ++i) {
+    const base::Nanoseconds begun = clock_.Now();
+    EXPECT_FALSE(target_->Look(*other));
+    shortest = std::min(shortest, clock_.Now() - begun);
+  }
+  EXPECT_LT(shortest, Connection::kNotifyPatience / 2);
 
   daemon_.set_reads_rings(true);
   daemon_.Release(1);
@@ -211,6 +216,37 @@ TEST_F(RunsOverRestartsTest, ContextThatIsDestroyedWithoutADaemonEndsItsRuns) {
   daemon_.Start();
 }
 
+TEST_F(RunsOverRestartsTest, TimeWithoutADaemonIsNotARunsOwn) {
+  std::promise<void> away;
+  std::atomic<int> dials{0};
+  SessionOptions options = Options();
+  options.longest_run = 2 * base::kSecond;
+  options.first_delay = options.longest_delay = 250 * base::kMillisecond;
+  options.dial = [&, dial = options.dial] {
+    // By the delays between them alone it is away for longer than that.
+    if (++dials == 12) away.set_value();
+    return dial();
+  };
+  target_.reset();
+  Open(std::move(options));
+  const RunRef started = Start(1);
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  daemon_.set_runs(Runs::kAnswer);
+  std::thread waiting([&] { EXPECT_TRUE(Ends(started, Code::kOk)); });
+  std::thread running([&] {
+    RunRequest request;
+    request.context = kContext;
+    const auto report = target_->Run(request);
+    EXPECT_TRUE(report.ok()) << report.error().message;
+  });
+  EXPECT_EQ(away.get_future().wait_for(std::chrono::milliseconds(kPatience)),
+            std::future_status::ready);
+  daemon_.Start();
+  waiting.join();
+  running.join();
+}
+
 // ---- bindings ---------------------------------------------------------------
 
 TEST_F(RunsOverRestartsTest, RunsInFlightRunAgainOnWhatTheyWereBoundTo) {
@@ -260,6 +296,36 @@ TEST_F(RunsOverRestartsTest, RefusedRunIsPutAgainOnWhatItWasBoundTo) {
   EXPECT_TRUE(Ends(first, Code::kOk));
   EXPECT_TRUE(Ends(Start(2), Code::kOk));
   EXPECT_THAT(daemon_.seen().inputs, ElementsAre(a, a, b));
+}
+
+TEST_F(RunsOverRestartsTest, MemoryThatIsGoneKeepsNoOtherFromBeingBoundBack) {
+  const RunRef first = Start(1);
+  const uint32_t input = BindNewInput();
+  const uint32_t output = BindNewOutput();
+  target_->ReleaseBuffer(input);
+  daemon_.AwaitRuns(1);
+  Restart();
+  EXPECT_TRUE(Ends(first, Code::kOk));
+  EXPECT_TRUE(daemon_.seen().last_bind.output);
+  EXPECT_EQ(daemon_.seen().last_bind.buffer, output);
+}
+
+TEST_F(RunsOverRestartsTest, SessionThatCannotBeBoundBackIsMadeAgain) {
+  const RunRef first = Start(1);
+  const uint32_t now = BindNewInput();
+  daemon_.AwaitRuns(1);
+  daemon_.Stop();
+  // Its input and output, and then what the run was bound to.
+  daemon_.HangAtBind(3);
+  daemon_.set_runs(Runs::kAnswer);
+  daemon_.Start();
+  std::thread waiting([&] { EXPECT_TRUE(Ends(first, Code::kOk)); });
+  daemon_.AwaitHang();
+  daemon_.RefuseOneBind();
+  daemon_.GoOn();
+  waiting.join();
+  EXPECT_TRUE(Ends(Start(2), Code::kOk));
+  EXPECT_EQ(daemon_.seen().inputs.back(), now);
 }
 
 // ---- fences that no daemon could tell ---------------------------------------
@@ -377,19 +443,20 @@ TEST_F(RunsOverRestartsTest, DaemonThatTakesLongToStartIsWaitedFor) {
 }
 
 TEST_F(RunsOverRestartsTest, DaemonThatIsBeingStartedHoldsUpNoStart) {
+  // Whoever waited for its answer would do so for longer than a test lasts.
+  SessionOptions options = Options();
+  options.rebuild_bound = options.redial_after = 3600 * base::kSecond;
+  target_.reset();
+  Open(std::move(options));
   const RunRef first = Start(1);
   daemon_.AwaitRuns(1);
   daemon_.Stop();
   // It listens, and answers nobody yet.
   auto listener = base::ListenUnix(daemon_.path(), 0600);
   ASSERT_TRUE(listener.ok());
-  base::Nanoseconds longest = 0;
   for (uint64_t frame = 2; frame < 6; ++frame) {
-    const base::Nanoseconds begun = clock_.Now();
     EXPECT_FALSE(target_->Await(*Start(frame), clock_.Now()));
-    longest = std::max(longest, clock_.Now() - begun);
   }
-  EXPECT_LT(longest, base::kSecond);
   // All have waited at one connection.
   EXPECT_TRUE(base::Accept(listener->get())->valid());
   EXPECT_FALSE(base::Accept(listener->get())->valid());

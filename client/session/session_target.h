@@ -56,6 +56,9 @@ struct SessionOptions {
   base::Nanoseconds buffer_timeout = 60 * base::kSecond;
   // What a daemon may be late with its answer that a run's time is up.
   base::Nanoseconds run_grace = 2 * base::kSecond;
+  // Of a run without a limit, for a daemon that hangs: longer than any queue of
+  // jobs it accepts. Not counted while there is no daemon.
+  base::Nanoseconds longest_run = 120 * base::kSecond;
 };
 
 // Thread: any.
@@ -193,6 +196,7 @@ class SessionTarget final : public Target {
     Ticket ticket;                           // kFlying
     std::shared_ptr<Connection> connection;  // whose ring has it
     base::Nanoseconds started = 0;
+    base::Nanoseconds launched = 0;       // into the ring it is in
     base::Nanoseconds refused_since = 0;  // 0: never
     base::Nanoseconds retry_at = 0;       // kWaiting
     uint64_t bound_at = 0;  // the last change of bindings before its start
@@ -226,7 +230,8 @@ class SessionTarget final : public Target {
 
   // A request that kills every daemon it is put to is not put forever.
   static constexpr int kAttempts = 5;
-  static base::Error KeepsDying();
+  // `last`: how the last one went.
+  static base::Error KeepsDying(const std::string& last = "");
 
   explicit SessionTarget(SessionOptions options);
 
@@ -245,6 +250,10 @@ class SessionTarget final : public Target {
       base::Nanoseconds deadline);
   base::Expected<std::shared_ptr<Connection>> Rebuild(
       base::Nanoseconds deadline);
+  // What a rebuild may take that somebody else is at.
+  [[nodiscard]] base::Nanoseconds LongestRebuild() const {
+    return 2 * options_.rebuild_bound;
+  }
   base::Error GaveUp(base::Error error, bool at_bound);
   // After an answer of kUnavailable: a daemon that is being ended takes no new
   // work, and the one that follows it will. Waits a moment; false when that was
@@ -369,6 +378,9 @@ class SessionTarget final : public Target {
       RKNND_REQUIRES(flights_mutex_);
   base::Expected<void> BindPorts(Connection& connection, uint32_t context,
                                  const PortsThen& ports);
+  // What is bound to them now, after BindPorts() with something else.
+  void BindBack(Connection& connection, uint32_t context,
+                const PortsThen& ports);
   // Puts those that wait and are due into the ring, in order; the first of them
   // that is outdated, null: none. With the turn.
   Flight* LaunchDue(Connection& connection) RKNND_REQUIRES(flights_mutex_);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -313,6 +314,40 @@ TEST_F(SessionTargetTest, AllThreadsWaitForOneRebuild) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(good, kThreads);
   EXPECT_EQ(daemon_.seen().hellos, 2U);
+}
+
+TEST_F(SessionTargetTest, DaemonThatKeepsClosingTheSessionIsQuoted) {
+  Open();
+  daemon_.set_last_words("disconnected: no number is free");
+  const auto buffer = target_->AllocateBuffer(4096, 0);
+  daemon_.set_last_words("");
+  ASSERT_FALSE(buffer.ok());
+  EXPECT_EQ(buffer.error().code, Code::kUnavailable);
+  EXPECT_THAT(buffer.error().message, HasSubstr("went away 5 times"));
+  EXPECT_THAT(buffer.error().message, HasSubstr("no number is free"));
+  EXPECT_TRUE(target_->AllocateBuffer(4096, 0).ok());
+}
+
+TEST_F(SessionTargetTest, ProgramWithoutAFreeDescriptorKeepsItsSession) {
+  Open();
+  // The daemon, a thread of this process, has closed what it sent with Welcome.
+  ASSERT_TRUE(target_->GetMemorySize(kContext).ok());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  ASSERT_GE(next, 0);
+  close(next);
+  const rlimit full = {static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+  const auto refused = target_->AllocateBuffer(4096, 0);
+  const auto dump = target_->TakeDump(kContext);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("ulimit -n"));
+  EXPECT_EQ(dump.error().code, Code::kResourceExhausted);
+  EXPECT_TRUE(target_->AllocateBuffer(4096, 0).ok());
+  EXPECT_EQ(daemon_.seen().hellos, 1U);
 }
 
 TEST_F(SessionTargetTest, KeyOfABufferIsToBeHadAfterARestart) {

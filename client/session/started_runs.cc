@@ -19,8 +19,6 @@ using base::Error;
 using base::Expected;
 using base::Nanoseconds;
 
-// For a daemon that hangs: longer than any queue of jobs it accepts.
-constexpr Nanoseconds kFlightLimit = 120 * base::kSecond;
 // Between two tries with a daemon that takes no new work.
 constexpr Nanoseconds kRetryDelay = RingClient::kSlice;
 
@@ -85,7 +83,8 @@ SessionTarget::Flight& SessionTarget::NewFlight() {
 bool SessionTarget::Launch(Flight& flight) {
   wire::Submission job = flight.job;
   const bool again = flight.refused_since != 0 || flight.deaths != 0;
-  if (again && !TakeOff(clock_.Now() - flight.started, &job)) {
+  flight.launched = again ? clock_.Now() : flight.started;
+  if (again && !TakeOff(flight.launched - flight.started, &job)) {
     EndHere(flight, Code::kDeadlineExceeded,
             "its time was up before rknnd was back");
     return true;
@@ -252,7 +251,7 @@ Expected<RunRef> SessionTarget::Start(const RunRequest& request) {
     }
     Flight& flight = NewFlight();
     flight.job = JobOf(request);
-    flight.started = clock_.Now();
+    flight.started = flight.launched = clock_.Now();
     flight.bound_at = last_rebinding_;
     RunRef run(&flight);
     const auto launch = [&]() RKNND_REQUIRES(flights_mutex_) {
@@ -297,11 +296,16 @@ bool SessionTarget::Look(StartedRun& run) {
 SessionTarget::Leg SessionTarget::NextLeg(Flight& flight) {
   const base::MutexLock lock(flights_mutex_);
   if (flight.state == Flight::State::kEnded) return {};
-  // The daemon's answer that the time is up may be late a little.
-  const Nanoseconds limit =
-      flight.job.timeout_ms != 0
-          ? flight.job.timeout_ms * base::kMillisecond + options_.run_grace
-          : kFlightLimit;
+  // The daemon's answer that the time is up may be late a little. Without a
+  // limit it is the daemon's time alone that counts.
+  Nanoseconds limit =
+      flight.job.timeout_ms * base::kMillisecond + options_.run_grace;
+  if (flight.job.timeout_ms == 0) {
+    const bool has_daemon =
+        flight.state == Flight::State::kFlying && !flight.connection->broken();
+    limit = flight.launched - flight.started + options_.longest_run +
+            (has_daemon ? 0 : LongestRebuild());
+  }
   if (clock_.Now() >= flight.started + limit) {
     if (flight.state == Flight::State::kFlying) {
       flight.connection->ring().Abandon(flight.ticket);

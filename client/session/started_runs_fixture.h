@@ -32,7 +32,7 @@ inline bool CanBeRead(int fd, int timeout_ms = 0) {
   return poll(&entry, 1, timeout_ms) == 1;
 }
 // For what must happen; for what must not, nothing is waited for.
-inline constexpr int kPatience = 10000;
+inline constexpr int kPatience = 60'000;
 
 class StartedRunsFixture : public testing::Test {
  protected:
@@ -75,6 +75,10 @@ class StartedRunsFixture : public testing::Test {
 
   // Its buffer.
   uint32_t BindNewInput(uint32_t set = 0) {
+    return BindNew(Direction::kInput, set);
+  }
+  uint32_t BindNewOutput() { return BindNew(Direction::kOutput, 0); }
+  uint32_t BindNew(Direction direction, uint32_t set) {
     auto buffer = target_->AllocateBuffer(64, 0);
     EXPECT_TRUE(buffer.ok());
     Binding binding;
@@ -82,7 +86,7 @@ class StartedRunsFixture : public testing::Test {
     binding.buffer = buffer->number;
     binding.size = 64;
     binding.type = RKNN_TENSOR_FLOAT32;
-    EXPECT_TRUE(target_->Bind(kContext, Direction::kInput, 0, binding).ok());
+    EXPECT_TRUE(target_->Bind(kContext, direction, 0, binding).ok());
     return buffer->number;
   }
 
@@ -126,7 +130,7 @@ class StartedRunsFixture : public testing::Test {
     daemon_.Start();
   }
 
-  const base::MonotonicClock clock_;
+  const base::MonotonicClock clock_{};
   StartedRun none_;
   FakeDaemon daemon_{testing::TempDir() + "started_runs_test." +
                      std::to_string(getpid()) + ".sock"};

@@ -139,6 +139,65 @@ TEST_F(DivertTest, EnableCompletesWhatWasInterrupted) {
   EXPECT_EQ(Read(kUsual), "vendor's");
 }
 
+// dpkg-divert has written its database, and has not moved the file.
+TEST_F(DivertTest, InterruptedBeforeTheMoveIsCompletedEitherWay) {
+  for (const char* verb : {"enable", "disable"}) {
+    Write(kUsual, "vendor's");
+    fs::create_directories(In("/usr/lib/rknnd-vendor"));
+    const ShellResult half =
+        Shell("dpkg-divert --root=" + folder_.path() +
+              " --local --no-rename --divert " + kAside + " --add " + kUsual);
+    ASSERT_EQ(half.exit_code, 0) << half.output;
+    ShellResult result = Divert(verb);
+    EXPECT_EQ(result.exit_code, 0) << verb << ": " << result.output;
+    result = Divert("disable");
+    EXPECT_EQ(result.exit_code, 0) << verb << ": " << result.output;
+    EXPECT_EQ(Read(kUsual), "vendor's") << verb;
+    EXPECT_EQ(Diversions(), "") << verb;
+  }
+}
+
+TEST_F(DivertTest, FileThatAnInterruptedDisableLeftAsideComesBack) {
+  Write(kAside, "vendor's");
+  const ShellResult result = Divert("disable");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Read(kUsual), "vendor's");
+  EXPECT_FALSE(fs::exists(In("/usr/lib/rknnd-vendor")));
+}
+
+TEST_F(DivertTest, FolderMayHaveBlanksInItsName) {
+  Write("/opt/my app */librknnrt.so", "its own");
+  ASSERT_EQ(Divert("enable '/opt/my app */librknnrt.so'").exit_code, 0);
+  EXPECT_EQ(LinkOf("/opt/my app */librknnrt.so"), ours_);
+  EXPECT_THAT(Divert("status").output,
+              HasSubstr("/opt/my app */librknnrt.so: rknnd's"));
+  const ShellResult result = Divert("disable");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Read("/opt/my app */librknnrt.so"), "its own");
+  EXPECT_EQ(Diversions(), "");
+}
+
+TEST_F(DivertTest, FolderWithTwoNamesIsOneFolder) {
+  Write(kUsual, "vendor's");
+  fs::create_symlink("usr/lib", In("/lib"));
+  ASSERT_EQ(Divert("enable").exit_code, 0);
+  EXPECT_THAT(Divert("enable /lib/librknnrt.so").output, HasSubstr("already"));
+  const ShellResult result = Divert("disable");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Read(kUsual), "vendor's");
+  EXPECT_EQ(Diversions(), "");
+}
+
+// Moved into another folder, a relative link leads nowhere until it is back.
+TEST_F(DivertTest, VendorsLinkComesBackToo) {
+  Write("/usr/lib/rockchip/librknnrt.so", "vendor's");
+  fs::create_symlink("rockchip/librknnrt.so", In(kUsual));
+  EXPECT_THAT(Divert("enable").output, HasSubstr("the vendor's is"));
+  EXPECT_EQ(LinkOf(kUsual), ours_);
+  ASSERT_EQ(Divert("disable").exit_code, 0);
+  EXPECT_EQ(LinkOf(kUsual), "rockchip/librknnrt.so");
+}
+
 TEST_F(DivertTest, ForeignFileInTheLinksPlaceIsNotLost) {
   Write(kUsual, "vendor's");
   ASSERT_EQ(Divert("enable").exit_code, 0);
@@ -147,6 +206,9 @@ TEST_F(DivertTest, ForeignFileInTheLinksPlaceIsNotLost) {
   const ShellResult result = Divert("disable");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("move it away"));
+  const ShellResult again = Divert("enable");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.output, HasSubstr("move the former away"));
   EXPECT_EQ(Read(kUsual), "copied by hand");
   EXPECT_EQ(Read(kAside), "vendor's");
 }

@@ -34,8 +34,8 @@ constexpr char kHelp[] =
     "\n"
     "  --target T      where the daemon is: unix:PATH, tcp://HOST:PORT or\n"
     "                  local: (sets RKNND_TARGET)\n"
-    "  --log-level N   what the library tells on stderr, 0 (errors) to 5\n"
-    "                  (sets RKNN_LOG_LEVEL)\n"
+    "  --log-level N   what the library tells on stderr, 0 (nothing), 1\n"
+    "                  (errors, as without it) to 5 (sets RKNN_LOG_LEVEL)\n"
     "  --version       print the version, and end\n"
     "  --help          print this, and end\n";
 

@@ -55,7 +55,7 @@ TEST(ConfigChangesTest, EveryKeyIsNamedWithWhenItTakesEffect) {
       {"cache_dir", "cache_dir = \"\""},
       {"log_level", "log_level = 4"},
       {"grace", "grace = 1"},
-      {"service.user", "[service]\nuser = \"rknnd\""},
+      {"service.user", "[service]\nuser = \"nobody\""},
       {"limits.sessions", "[limits]\nsessions = 1"},
       {"limits.strangers", "[limits]\nstrangers = 1"},
       {"limits.contexts", "[limits]\ncontexts = 1"},

@@ -2,10 +2,13 @@
 
 #include "daemon/config/config.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -39,6 +42,20 @@ constexpr uint32_t kMostLogLevel = 5;
 constexpr uint64_t kLeastMemory = 4096;
 // A file of more is none of ours.
 constexpr size_t kMostText = size_t{1} << 20;
+
+// That the kernel takes as a socket's address.
+constexpr size_t kLongestSocket = sizeof(sockaddr_un::sun_path) - 1;
+
+// Of the files that are made for local clients; a socket of a group has another
+// name for a moment.
+size_t LongestSocketName(const Config& config) {
+  const auto length = [](const std::string& path, bool group) {
+    return path.size() + (group ? 4 : 0);
+  };
+  return std::max(
+      length(config.socket, config.socket_group.has_value()),
+      length(AdminSocketFor(config.socket), config.admin_group.has_value()));
+}
 
 Setter Mode(uint32_t& target) {
   return [&target](const toml::node& node) -> absl::Status {
@@ -116,7 +133,7 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
        }},
       {"log_level", Number(config.log_level, 0, kMostLogLevel)},
       {"grace", Seconds(config.grace, 0, kMaxGraceSeconds)},
-      {"service", Table("service", {{"user", Text(config.run_as)}}, path)},
+      {"service", Table("service", {{"user", OtherUser(config.run_as)}}, path)},
       {"limits", Table("limits", limits, path)},
       {"scheduler", Table("scheduler", SchedulerKeys(config), path)},
       {"models", Table("models",
@@ -172,13 +189,34 @@ absl::Status ReadTomlFile(const std::string& path, Config& config) {
   return ReadToml(text.str(), path, config);
 }
 
+std::string WarningOfFile(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) {
+    return "";
+  }
+  return absl::StrCat("'", path,
+                      "' can be changed by every user of this machine, who so "
+                      "has a say in all others' limits: chmod o-w '",
+                      path, "'");
+}
+
 absl::Status CheckConfig(const Config& config) {
   Complaints complaints;
   const auto complain = [&complaints](const auto&... words) {
     complaints.Add(absl::InvalidArgumentError(absl::StrCat(words...)));
   };
-  if (config.socket.empty() || config.socket.front() != '/') {
-    complain("socket '", config.socket, "' must be a path from the root");
+  if (config.socket.empty() || config.socket.front() != '/' ||
+      config.socket.back() == '/') {
+    complain("socket '", config.socket,
+             "' must be the path of a file from the root");
+  } else if (AdminSocketFor(config.socket) == config.socket) {
+    complain("socket '", config.socket,
+             "' has the name of the operators' socket, which is made beside "
+             "it: name it otherwise");
+  } else if (const size_t length = LongestSocketName(config);
+             length > kLongestSocket) {
+    complain("socket '", config.socket, "': it and what is made beside it (",
+             length, " bytes) must have at most ", kLongestSocket);
   }
   if (config.device != "auto" && config.device != "soft" &&
       config.device != "rknnrt") {

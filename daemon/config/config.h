@@ -92,6 +92,9 @@ absl::Status ReadToml(const std::string& text, const std::string& path,
 // The same for a file.
 absl::Status ReadTomlFile(const std::string& path, Config& config);
 
+// What is to be said of who may change the file; empty: nothing.
+std::string WarningOfFile(const std::string& path);
+
 // Checks what no parser can: what does not go together, and what the command
 // line may say. All that is wrong, as above.
 absl::Status CheckConfig(const Config& config);

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -223,7 +226,7 @@ socket_group = "root"
 admin_mode = 0o660
 admin_group = 5
 [service]
-user = "rknnd"
+user = "nobody"
 )",
                                        "test.toml", config);
   ASSERT_TRUE(status.ok()) << status;
@@ -231,7 +234,7 @@ user = "rknnd"
   EXPECT_EQ(config.socket_group, 0U);
   EXPECT_EQ(config.admin_mode, 0660U);
   EXPECT_EQ(config.admin_group, 5U);
-  EXPECT_EQ(config.run_as, "rknnd");
+  EXPECT_EQ(config.run_as, "nobody");
   EXPECT_THAT(Complaint("socket_mode = 660\n"),
               HasSubstr("is 0o1224, must be 0o600 to 0o666"));
   EXPECT_THAT(Complaint("socket_mode = 0o060\n"), HasSubstr("is 0o60"));
@@ -240,6 +243,52 @@ user = "rknnd"
               HasSubstr("no group of that name"));
   EXPECT_THAT(Complaint("admin_group = true\n"),
               HasSubstr("a group's name or number"));
+}
+
+TEST(ConfigTest, UserThatTheDaemonCannotBecomeIsRefused) {
+  const auto complaint = [](const std::string& user) {
+    return Complaint("[service]\nuser = \"" + user + "\"\n");
+  };
+  EXPECT_EQ(complaint("nobody"), "");
+  EXPECT_EQ(complaint("65534"), "");
+  EXPECT_EQ(complaint(""), "") << "it stays who it is";
+  EXPECT_THAT(complaint("no such user"),
+              AllOf(HasSubstr("'test.toml' line 2: key 'service.user'"),
+                    HasSubstr("no user of that name")));
+  EXPECT_THAT(complaint("4123456789"), HasSubstr("no user of that name"));
+  EXPECT_THAT(complaint("root"), HasSubstr("which is root"));
+  EXPECT_THAT(complaint("0"), HasSubstr("which is root"));
+}
+
+TEST(ConfigTest, SocketThatCannotBeMadeIsRefused) {
+  const auto complaint = [](const std::string& path, const char* more = "") {
+    return Complaint("socket = \"" + path + "\"\n" + more);
+  };
+  EXPECT_THAT(complaint("/run/x/"), HasSubstr("path of a file"));
+  EXPECT_THAT(complaint("/run/x/admin.sock"), HasSubstr("the operators'"));
+  const std::string longest(107, 'x');
+  EXPECT_EQ(complaint("/" + longest.substr(1)), "");
+  EXPECT_THAT(complaint("/" + longest), HasSubstr("at most 107"));
+  EXPECT_THAT(complaint("/" + longest.substr(1), "socket_group = 0\n"),
+              HasSubstr("at most 107"));
+  EXPECT_THAT(complaint("/" + longest.substr(9) + "/s"),
+              HasSubstr("(110 bytes)"))
+      << "the operators' beside it";
+  EXPECT_THAT(complaint("/x", "socket_group = 4294967295\n"),
+              HasSubstr("'socket_group' is 4294967295"));
+}
+
+TEST(ConfigTest, FileThatEverybodyMayChangeIsWarnedOf) {
+  const std::string path =
+      ::testing::TempDir() + "/config-" + std::to_string(getpid()) + ".toml";
+  std::ofstream(path) << "grace = 1\n";
+  ASSERT_EQ(chmod(path.c_str(), 0664), 0);
+  EXPECT_EQ(WarningOfFile(path), "");
+  ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+  EXPECT_THAT(WarningOfFile(path),
+              AllOf(HasSubstr(path), HasSubstr("every user")));
+  unlink(path.c_str());
+  EXPECT_EQ(WarningOfFile(path), "") << "there is none";
 }
 
 TEST(ConfigTest, WhatIsNoFileIsRefused) {

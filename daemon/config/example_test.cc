@@ -41,6 +41,7 @@ std::string Replaced(std::string text, const std::string& from,
 std::string Shipped() {
   std::string text = Source();
   text = Replaced(text, "socket_group = \"rknnd\"", "socket_group = \"root\"");
+  text = Replaced(text, "user = \"rknnd\"", "user = \"nobody\"");
   return Replaced(text, "\"frigate\"", "\"root\"");
 }
 
@@ -50,7 +51,7 @@ TEST(ConfigExampleTest, TheDaemonTakesItAndItChangesNothingButNames) {
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config).message();
   const Config defaults;
-  EXPECT_EQ(config.run_as, "rknnd");
+  EXPECT_EQ(config.run_as, "nobody");
   EXPECT_EQ(config.state_dir, "/var/lib/rknnd");
   EXPECT_EQ(config.device, defaults.device);
   EXPECT_EQ(config.socket, defaults.socket);

@@ -1,6 +1,6 @@
 // How one key of the configuration file becomes a value: by its type, within
 // its range, or an error that the reader of the whole file puts line and name
-// to. Used by config*.cc only.
+// to. Used by other files of this folder only.
 
 #ifndef DAEMON_CONFIG_KEYS_H_
 #define DAEMON_CONFIG_KEYS_H_

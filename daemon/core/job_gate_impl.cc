@@ -202,7 +202,9 @@ absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
   } else if (jobs.count >= runner_->jobs_per_context()) {
     return FullError(job->submission.context);
   }
-  if (!quota_->Take(/*replaces=*/excess != 0)) return quota_->Refusal();
+  // One that runs is not to be replaced.
+  const bool replaces = excess > jobs.count - WaitingOf(context);
+  if (!quota_->Take(replaces)) return quota_->Refusal();
 
   Scheduler& scheduler = runner_->scheduler();
   // Queued means that a worker may have it already; what it does in the end

@@ -198,5 +198,23 @@ TEST_F(QueueLimitTest, NewestFrameTakesThePlaceOfAnOlderOne) {
   }
 }
 
+TEST_F(QueueLimitTest, NewestFrameBesideOneThatRunsIsOneMore) {
+  const testing::TestSession session = Open();
+  for (uint32_t context = 1; context <= 3; ++context) {
+    MakeReady(session, context, "bytes=16");
+    QueueRequest newest;
+    newest.context = context;
+    newest.policy = QueuePolicy::kNewest;
+    ASSERT_TRUE(session->SetQueue(newest).ok());
+    ASSERT_TRUE(Submit(session, context, context).ok());
+  }
+  RunReady();
+  ASSERT_EQ(session.sink->count(), 0U);
+  // Nothing waits that it could replace.
+  ASSERT_TRUE(Submit(session, 1, 4).ok());
+  ASSERT_EQ(session.sink->count(), 1U);
+  EXPECT_TRUE(absl::IsResourceExhausted(LastOf(session))) << LastOf(session);
+}
+
 }  // namespace
 }  // namespace rknnd::core

@@ -193,7 +193,7 @@ Service::Impl::~Impl() {
 absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     SessionPeer peer, std::shared_ptr<CompletionSink> completions,
     std::shared_ptr<LogSink> log) {
-  if (parts->draining) {
+  if (parts->draining && !peer.admin) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new sessions");
   }

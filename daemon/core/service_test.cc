@@ -3,6 +3,7 @@
 #include "daemon/core/service.h"
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,6 +104,18 @@ TEST_F(ServiceTest, DrainOfAnIdleServiceIsDoneAtOnce) {
   service->Drain([&] { ++drained; });
   RunLoops();
   EXPECT_EQ(drained, 2);
+}
+
+TEST_F(ServiceTest, OperatorsMayLookAtADaemonThatDrains) {
+  service->Drain([] {});
+  const auto client =
+      service->OpenSession({5, 1000, {}, "cam", false},
+                           std::make_shared<testing::RecordingSink>(), nullptr);
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  const auto operators =
+      service->OpenSession({1, 0, {}, "rknnctl", true},
+                           std::make_shared<testing::RecordingSink>(), nullptr);
+  EXPECT_TRUE(operators.ok()) << operators.status();
 }
 
 TEST_F(ServiceTest, DrainEndsWhenTheLastSessionVanishes) {

@@ -1,5 +1,5 @@
 // Words in labels came from clients as far as `comm` and model names go; the
-// text format escapes them.
+// text format escapes them, and a scrape that is not UTF-8 is refused whole.
 
 #include "daemon/metrics/families.h"
 
@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/clock.h"
 #include "base/posix/latency_buckets.h"
+#include "daemon/core/utf8.h"
 
 namespace rknnd::metrics {
 namespace {
@@ -47,6 +48,9 @@ class Family {
   }
   void Add(double value, Labels labels = {}) {
     ClientMetric metric;
+    for (ClientMetric::Label& label : labels) {
+      label.value = core::Utf8(std::move(label.value));
+    }
     metric.label = std::move(labels);
     (family_.type == MetricType::Counter ? metric.counter.value
                                          : metric.gauge.value) = value;

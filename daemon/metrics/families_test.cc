@@ -59,6 +59,17 @@ TEST(FamiliesTest, SessionsAreNamedByAllThatIsKnownOfThem) {
                 "service\",container=\"0123456789ab\",address=\"\"} 2.5\n"));
 }
 
+TEST(FamiliesTest, NamesThatAreNoUtf8SpoilNoScrape) {
+  BoardFigures figures = SomeFigures();
+  figures.memory.sessions.front().peer.comm = "cam\xFF";
+  core::ModelReport model;
+  model.name = "Gr\xC3\xB6\xC3.onnx";
+  figures.memory.models.push_back(model);
+  const std::string text = Text(figures);
+  EXPECT_THAT(text, HasSubstr("comm=\"cam?\""));
+  EXPECT_THAT(text, HasSubstr("model=\"Gr\xC3\xB6?.onnx\""));
+}
+
 TEST(FamiliesTest, EveryNameHasOneFamilyWithHelpAndUnit) {
   std::set<std::string> names;
   for (const auto& family : ToFamilies(SomeFigures())) {

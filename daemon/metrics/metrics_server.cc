@@ -169,6 +169,10 @@ absl::StatusOr<std::string> HostOf(const std::string& address) {
 
 }  // namespace
 
+absl::Status MetricsServer::CheckAddress(const std::string& address) {
+  return HostOf(address).status();
+}
+
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const MetricsOptions& options) {
   absl::StatusOr<std::string> host = HostOf(options.address);

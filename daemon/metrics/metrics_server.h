@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/event_loop.h"
 #include "daemon/metrics/board_figures.h"
@@ -27,6 +28,9 @@ struct MetricsOptions {
 class MetricsServer {
  public:
   virtual ~MetricsServer() = default;
+
+  // Whether Start could take it for an address at all.
+  static absl::Status CheckAddress(const std::string& address);
 
   // INVALID_ARGUMENT: no address. UNAVAILABLE: nobody can listen there now.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(

@@ -52,6 +52,11 @@ absl::Status Network::ServeGrpc() {
   return absl::OkStatus();
 }
 
+absl::Status Network::CheckMetrics(const Config& config) {
+  if (config.metrics.empty()) return absl::OkStatus();
+  return metrics::MetricsServer::CheckAddress(config.metrics);
+}
+
 absl::Status Network::ServeMetrics() {
   RKNND_ASSIGN_OR_RETURN(NewMetrics metrics, PrepareMetrics(config_.metrics));
   TakeMetrics(std::move(metrics));

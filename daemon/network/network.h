@@ -29,6 +29,9 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  // What of the metrics' address can be told without listening there.
+  static absl::Status CheckMetrics(const Config& config);
+
   absl::Status ServeGrpc();
   absl::Status ServeMetrics();
 

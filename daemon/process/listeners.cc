@@ -49,6 +49,30 @@ absl::Status SystemError(const char* call, const std::string& path) {
       base::ErrnoError(errno, absl::StrCat(call, " '", path, "'")));
 }
 
+// The group of a file that this process makes at `path`.
+gid_t GroupOfNew(const std::string& path) {
+  struct stat folder {};
+  const std::string name = path.substr(0, path.rfind('/') + 1);
+  const bool inherits =
+      stat(name.c_str(), &folder) == 0 && (folder.st_mode & S_ISGID) != 0;
+  return inherits ? folder.st_gid : getegid();
+}
+
+// The configuration may have changed since `file` was made.
+absl::Status BringUpToDate(const std::string& path, const struct stat& file,
+                           mode_t mode, const std::optional<uint32_t>& group) {
+  const gid_t wanted = group.has_value() ? *group : GroupOfNew(path);
+  if (file.st_gid != wanted &&
+      lchown(path.c_str(), static_cast<uid_t>(-1), wanted) != 0) {
+    return SystemError(
+        absl::StrCat("give group ", wanted, " the socket").c_str(), path);
+  }
+  if ((file.st_mode & 07777) != mode && chmod(path.c_str(), mode) != 0) {
+    return SystemError("chmod", path);
+  }
+  return absl::OkStatus();
+}
+
 // A listener whose name belongs to `group` from its first moment on: a client
 // that may connect is never told that it may not.
 absl::StatusOr<base::UniqueFd> ListenFor(const std::string& path, mode_t mode,
@@ -156,6 +180,8 @@ absl::Status Listeners::Open(const Door& door, std::vector<PassedFd>& own,
     const std::string kept = NameInStore(door.admin, file);
     for (PassedFd& socket : own) {
       if (socket.name != kept) continue;
+      RKNND_RETURN_IF_ERROR(
+          BringUpToDate(door.path, file, door.mode, door.group));
       return server.Serve(std::move(socket.fd), door.admin);
     }
   }

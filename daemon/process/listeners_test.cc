@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -89,6 +90,20 @@ class ListenersTest : public ::testing::Test {
   static mode_t Mode(const std::string& path) {
     struct stat file {};
     return lstat(path.c_str(), &file) == 0 ? file.st_mode & 0777 : 0;
+  }
+
+  // That we may give a file to, and that is not ours; nullopt: there is none.
+  static std::optional<uint32_t> OtherGroup() {
+    if (geteuid() == 0) return 12;
+    std::vector<gid_t> groups(
+        static_cast<size_t>(std::max(0, getgroups(0, nullptr))));
+    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+    for (int i = 0; i < count; ++i) {
+      if (groups[static_cast<size_t>(i)] != getegid()) {
+        return groups[static_cast<size_t>(i)];
+      }
+    }
+    return std::nullopt;
   }
 
   base::TemporaryFolder folder_ = *base::TemporaryFolder::Make();
@@ -186,6 +201,36 @@ TEST_F(ListenersTest, SocketThatIsKeptIsTheSameAfterARestart) {
   EXPECT_EQ(Inode(config_.socket), inode);
   EXPECT_THAT(kept_, SizeIs(2));
   EXPECT_THAT(log_.lines, IsEmpty());
+}
+
+TEST_F(ListenersTest, KeptSocketTakesTheModeAndGroupOfAChangedConfiguration) {
+  FdStore store = Store(true);
+  {
+    Listeners first(&store, &log_);
+    ASSERT_EQ(Listen(first), absl::OkStatus());
+  }
+  runtime_->server().StopListening();
+  const ino_t inode = Inode(config_.socket);
+  ASSERT_EQ(Mode(config_.socket), 0660U);
+  const std::optional<uint32_t> other = OtherGroup();
+  config_.socket_mode = 0600;
+  config_.socket_group = other;
+  RuntimeOptions options;
+  options.device = "soft";
+  for (const gid_t group : {other.value_or(getegid()), getegid()}) {
+    runtime_ = std::move(Runtime::Create(options)).value();
+    Listeners next(&store, &log_);
+    auto sorted = SortFds(Kept(), store, log_);
+    ASSERT_EQ(Listen(next, {}, std::move(sorted->own)), absl::OkStatus());
+    EXPECT_EQ(Inode(config_.socket), inode);
+    EXPECT_EQ(Mode(config_.socket), 0600U);
+    struct stat file {};
+    ASSERT_EQ(lstat(config_.socket.c_str(), &file), 0);
+    EXPECT_EQ(file.st_gid, group);
+    runtime_->server().StopListening();
+    // None any more: its own again.
+    config_.socket_group.reset();
+  }
 }
 
 TEST_F(ListenersTest, KeptSocketWhoseNameHasGoneIsMadeAgain) {

@@ -22,6 +22,7 @@ void Watchdog::Turn() {
     parts_.log->Write(transport::Severity::kWarning,
                       "all that stood still has moved on: the watchdog is fed "
                       "again");
+    parts_.notify(absl::StrCat("STATUS=", parts_.status));
     return;
   }
   if (std::exchange(stalled_, true)) return;

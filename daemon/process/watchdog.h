@@ -24,6 +24,7 @@ class Watchdog {
     transport::EventLog* log = nullptr;
     base::Nanoseconds period = 0;                    // between two looks
     std::function<void(const std::string&)> notify;  // sd_notify
+    std::string status;  // the unit's while all is well
   };
 
   // Looks, feeds, and goes on with it. All outlive it.

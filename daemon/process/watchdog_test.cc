@@ -12,6 +12,7 @@ namespace rknnd {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -49,11 +50,15 @@ class WatchdogTest : public ::testing::Test {
     loop_->Run();
   }
   Watchdog::Parts Parts() {
-    return {loop_.get(), &progress_, &log_, kPeriod,
+    return {loop_.get(),
+            &progress_,
+            &log_,
+            kPeriod,
             [this](const std::string& state) {
               said_.push_back(state);
               if (said_.size() >= wanted_) loop_->Quit();
-            }};
+            },
+            "serves"};
   }
 
   static constexpr base::Nanoseconds kLimit = base::kSecond;
@@ -91,8 +96,9 @@ TEST_F(WatchdogTest, StopsWhenSomethingStandsStillAndSaysOnceWhat) {
   EXPECT_EQ(log_.lines.size(), 1U);
 
   stuck_ = false;
-  Hear(2);
-  EXPECT_EQ(said_.back(), "WATCHDOG=1");
+  Hear(3);
+  EXPECT_THAT(std::vector<std::string>(said_.end() - 3, said_.end()),
+              ElementsAre("WATCHDOG=1", "STATUS=serves", "WATCHDOG=1"));
   ASSERT_EQ(log_.lines.size(), 2U);
   EXPECT_THAT(log_.lines[1], HasSubstr("fed again"));
 }

@@ -72,7 +72,7 @@ class ThreadedDevice final : public Device {
   std::atomic<int> busy_twice{0};
 
  private:
-  const base::MonotonicClock clock_;
+  const base::MonotonicClock clock_{};
   DeviceInfo info_;
   std::vector<std::atomic<bool>> busy_;
 };

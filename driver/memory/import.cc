@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -33,19 +34,20 @@ bool IsOn(const struct statfs& filesystem, long magic) {  // NOLINT: statfs's
   return filesystem.f_type == static_cast<decltype(filesystem.f_type)>(magic);
 }
 
-// Who exported a dma-buf, from the line "exp_name:" of its fdinfo; empty where
-// the kernel does not tell. That line stands before the name a client can set.
-std::string ExporterOf(int fd) {
+// Who exported a dma-buf, from the line "exp_name:" of its fdinfo; empty of all
+// other kinds, nothing where there is no fdinfo. That line stands before the
+// name a client can set.
+std::optional<std::string> ExporterOf(int fd) {
   const std::string path = absl::StrCat("/proc/self/fdinfo/", fd);
   const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return "";
+  if (!file.valid()) return std::nullopt;
   std::array<char, 1024> text;
   const ssize_t size = read(file.get(), text.data(), text.size());
-  if (size <= 0) return "";
+  if (size <= 0) return std::nullopt;
   std::string_view rest(text.data(), static_cast<size_t>(size));
   constexpr std::string_view kKey = "\nexp_name:";
   const size_t at = rest.find(kKey);
-  if (at == std::string_view::npos) return "";
+  if (at == std::string_view::npos) return std::string();
   rest.remove_prefix(at + kKey.size());
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
   return std::string(rest.substr(0, rest.find('\n')));
@@ -95,6 +97,19 @@ absl::StatusOr<ImportCheck> CheckImport(int fd) {
   }
   struct stat file = {};
   struct statfs filesystem = {};
+  std::optional<std::string> exporter;
+  if (fcntl(fd, F_GET_SEALS) < 0) exporter = ExporterOf(fd);
+  if (exporter.has_value() && exporter->empty()) {
+    // Neither kind. A file system in user space would be asked what it is, and
+    // answers when it likes: without news of it.
+    struct statx look = {};
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &look) !=
+        0) {
+      return absl::ErrnoToStatus(errno, "look at an fd to import");
+    }
+    file.st_mode = look.stx_mode;
+    return RefusedByKind(file, filesystem, fd);
+  }
   if (fstat(fd, &file) != 0 || fstatfs(fd, &filesystem) != 0) {
     return absl::ErrnoToStatus(errno, "look at an fd to import");
   }
@@ -109,8 +124,8 @@ absl::StatusOr<ImportCheck> CheckImport(int fd) {
     const off_t size = lseek(fd, 0, SEEK_END);
     if (size < 0) return absl::ErrnoToStatus(errno, "size a dma-buf");
     check.size = static_cast<uint64_t>(size);
-    const std::string exporter = ExporterOf(fd);
-    check.heap = exporter.empty() ? "dma-buf" : "dma-buf:" + exporter;
+    check.heap =
+        exporter.has_value() ? "dma-buf:" + *exporter : std::string("dma-buf");
   } else {
     const int seals = fcntl(fd, F_GET_SEALS);
     if (!S_ISREG(file.st_mode) || !IsOn(filesystem, TMPFS_MAGIC) || seals < 0 ||

@@ -176,14 +176,12 @@ TEST_F(DemoTest, FailureAndSignalLeaveNothingBehind) {
 }
 
 TEST_F(DemoTest, FolderThatCannotBeWrittenIsSaidBeforeTheFilm) {
-  const base::MonotonicClock clock;
-  const base::Nanoseconds begin = clock.Now();
-  base::ChildProcess demo =
-      Start({"--output-dir", RKNND_SOURCE_ROOT "/README.md/pictures"});
+  // It would film for longer than is waited for.
+  base::ChildProcess demo = Start({"--seconds", "600", "--output-dir",
+                                   RKNND_SOURCE_ROOT "/README.md/pictures"});
   const auto ended = demo.Wait(kPatience);
   ASSERT_TRUE(ended.ok());
   EXPECT_EQ(*ended, 1);
-  EXPECT_LT(clock.Now() - begin, 5 * base::kSecond);
 }
 
 TEST_F(DemoTest, MoreSharingIsLessMemory) {

@@ -4,16 +4,22 @@
 #include "tests/integration/hostile_client.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <limits>
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
+#include "base/posix/unique_fd.h"
 
 namespace rknnd::integration {
 namespace {
@@ -28,6 +34,39 @@ MATCHER_P2(IsRefused, code, words,
   return arg.error().code == code &&
          arg.error().message.find(words) != std::string::npos;
 }
+
+// A connection whose last `near` is an hour in closing while `far` is open, as
+// that one does not read. Both are invalid where there is no such thing.
+struct Lingering {
+  Lingering() {
+    const base::UniqueFd listener(
+        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    base::UniqueFd first(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger hour{1, 3600};
+    if (bind(listener.get(), any, size) != 0 ||
+        listen(listener.get(), 1) != 0 ||
+        getsockname(listener.get(), any, &size) != 0 ||
+        connect(first.get(), any, size) != 0 ||
+        setsockopt(first.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof hour) !=
+            0) {
+      return;
+    }
+    far =
+        base::UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::array<char, 65536> bytes{};
+    while (send(first.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    near = std::move(first);
+  }
+
+  // In this order: a `near` that is left ends with a reset.
+  base::UniqueFd near, far;
+};
 
 // ---- the socket -------------------------------------------------------------
 
@@ -66,6 +105,37 @@ TEST_F(HostileClientTest, GarbageInEveryBodyIsRefused) {
     }
   }
   EXPECT_TRUE(NeighbourIsWell());
+}
+
+TEST_F(HostileClientTest, DescriptorsThatTakeAnHourToCloseHoldUpNobody) {
+  std::minstd_rand random(4);
+  std::vector<Lingering> lingering(3);
+  std::vector<RawClient> clients;
+  for (size_t i = 0; i < lingering.size(); ++i) {
+    ASSERT_TRUE(lingering[i].near.valid());
+    clients.emplace_back(daemon().socket());
+  }
+  clients[1].SayHello();
+  // The daemon's are the last ones: it does not look until ours are gone.
+  ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
+  const auto send = [&](size_t i, const std::vector<std::byte>& bytes) {
+    const int fd = lingering[i].near.get();
+    EXPECT_TRUE(clients[i].SendBytes(bytes, std::span(&fd, 1)));
+    lingering[i].near.reset();
+  };
+  // In no frame at all; in a request that is refused; and of one who is gone
+  // before they are looked at.
+  send(0, Noise(random, 1));
+  wire::FrameHeader header{};
+  header.verb = static_cast<uint16_t>(wire::Verb::kReleaseBuffer);
+  const auto bytes = std::as_bytes(std::span(&header, 1));
+  send(1, {bytes.begin(), bytes.end()});
+  send(2, Noise(random, 1));
+  clients.pop_back();
+  ASSERT_EQ(kill(daemon().pid(), SIGCONT), 0);
+  EXPECT_TRUE(clients[0].WaitForClose());
+  enemy_->SayHello();
+  EXPECT_TRUE(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}).ok());
 }
 
 TEST_F(HostileClientTest, RequestsBeforeHelloAreRefused) {

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -313,6 +314,23 @@ TEST_F(KubernetesTest, ARestartOfItselfLeavesPodsAtWork) {
   EXPECT_TRUE(SessionsOf(Id(3)).empty());
 }
 
+TEST_F(KubernetesTest, ARestartOfItselfThatTheDaemonDoesNotSeeLeavesPods) {
+  StartAll();
+  const std::string pod = Allocate({Id(3)});
+  // It still serves the doors of the one that has ended.
+  ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
+  KillPlugin();
+  StartPlugin({"--grace", "0"});
+  kubelet_.AwaitPlugin(2);
+  EXPECT_TRUE(fs::exists(pod)) << PluginLog();
+  ASSERT_EQ(kill(daemon().pid(), SIGCONT), 0);
+  ASSERT_TRUE(kubelet_.Await(kShares, kShares));
+  ClientProcess& client = StartPod(pod);
+  Init(client);
+  EXPECT_TRUE(Runs(client));
+  EXPECT_EQ(SessionsOf(Id(3)).size(), 1U);
+}
+
 TEST_F(KubernetesTest, ADrainingDaemonIsUnhealthy) {
   StartAll();
   ClientProcess& client = StartPod(Allocate({Id(6)}));
@@ -406,6 +424,7 @@ TEST_F(KubernetesTest, WrongOptionsSayWhatIsWrong) {
     options.arguments.insert(options.arguments.end(), arguments.begin(),
                              arguments.end());
     options.error_file = folder() + "/said" + std::to_string(++complaints);
+    options.environment = {{"JOURNAL_STREAM", "9:1"}};  // another's stderr
     auto process = base::ChildProcess::Start(options);
     if (!process.ok()) return process.error().message;
     const auto code = process->Wait(kPatience);

@@ -315,6 +315,21 @@ TEST_F(OpenInferenceTest, ModelsOfSessionsHaveTheNamesOfTheirFiles) {
   }));
 }
 
+// Many clients refuse a whole message for one wrong byte of a string.
+TEST_F(OpenInferenceTest, ASessionsFileMayHaveAnyNameAndSpoilsNoAnswer) {
+  Serve();
+  const std::string path = folder() + "/odd\xFF.onnx";
+  fs::rename(MakeRelu(folder()).path, path);
+  const auto owner = StartClient();
+  ASSERT_TRUE(Done(owner->Do("init a " + path)));
+  const json index = client_->AskOip("RepositoryIndex").reply["models"];
+  ASSERT_EQ(index.size(), 1U);
+  EXPECT_EQ(index[0]["name"], "odd?");
+  OipRequest request = Relu();
+  request.model = "odd?";
+  ExpectRelu(client_->Infer(request));
+}
+
 // Bit for bit: the same network, the same bytes in.
 TEST_F(OpenInferenceTest, AnswersAreThoseOfTheCApi) {
   const TestModel model = MakeConvNet(folder());

@@ -194,6 +194,20 @@ TEST_F(RepositoryTest, ClientMaySendTheFileWithTheRequest) {
   EXPECT_EQ(Infer("sent").code, GrpcCode::kNotFound);
 }
 
+TEST_F(RepositoryTest, ParametersOfAnotherKindAreRefused) {
+  Serve();
+  const std::string text = Base64("bytes");
+  for (const json& parameters :
+       {json{{"config", {{"int64_param", 1}}}},
+        json{{"file:1/model.onnx", {{"string_param", text}}}},
+        json{{"nonsense", {{"bool_param", true}}}}}) {
+    const GrpcJson loaded =
+        Load({{"model_name", "m"}, {"parameters", parameters}});
+    EXPECT_EQ(loaded.code, GrpcCode::kInvalidArgument) << parameters;
+    EXPECT_THAT(loaded.message, HasSubstr("parameter '")) << parameters;
+  }
+}
+
 TEST_F(RepositoryTest, NoNameAndNoLinkLeadsOutOfTheFolder) {
   const std::string relu = MakeRelu(folder()).path;
   fs::create_symlink(relu, repository_ + "/link.onnx");

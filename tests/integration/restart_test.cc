@@ -54,7 +54,10 @@ class RestartTest : public IntegrationTest {
     ASSERT_TRUE(Done(client_->Do("start init c " + model_.path)));
   }
   testing::AssertionResult InitEndsWell() {
-    if (auto end = Done(client_->Do("finish")); !end) return end;
+    return EndsWell(client_->Do("finish"));
+  }
+  testing::AssertionResult EndsWell(const Reply& init) {
+    if (auto end = Done(init); !end) return end;
     if (auto set = Done(client_->Do("inputs c" + model_.input_list())); !set) {
       return set;
     }
@@ -101,11 +104,20 @@ TEST_F(RestartTest, WaitThatIsNoNumberIsNamed) {
 
 TEST_F(RestartTest, ClientThatStartsBesideAKilledDaemonsSocketWaitsForTheNext) {
   StartDaemon();
-  KillDaemon();
-  ASSERT_TRUE(std::filesystem::exists(daemon().socket()));
-  BeginInit(daemon().target());
-  RestartDaemon();
-  EXPECT_TRUE(InitEndsWell());
+  // It waits for 2 s, which the next daemon may take on a busy machine.
+  constexpr int kTries = 5;
+  for (int i = 1;; ++i) {
+    KillDaemon();
+    ASSERT_TRUE(std::filesystem::exists(daemon().socket()));
+    BeginInit(daemon().target());
+    RestartDaemon();
+    const Reply init = client_->Do("finish");
+    if (i < kTries && init.text.find("is not running") != std::string::npos) {
+      continue;
+    }
+    ASSERT_TRUE(EndsWell(init));
+    return;
+  }
 }
 
 TEST_F(RestartTest, SocketThatNobodyComesBackToIsAnError) {

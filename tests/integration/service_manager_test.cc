@@ -4,10 +4,13 @@
 
 #include "tests/integration/harness/service_manager.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -17,12 +20,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/posix/child_process.h"
 #include "base/posix/memfd.h"
 #include "base/posix/sha256.h"
 #include "base/posix/socket.h"
 #include "tests/integration/harness/faults.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/patience.h"
 #include "tests/integration/harness/rknnctl.h"
 
 namespace rknnd::integration {
@@ -120,6 +125,63 @@ TEST_F(ServiceManagerTest, WithoutWatchdogNobodyIsFed) {
   ASSERT_TRUE(Done(client->Do("init c " + model_.path)));
   ExpectServed(*client);
   EXPECT_EQ(manager().CountSaid(kFed), 0U);
+}
+
+// Neither a service manager that does not listen nor a log that nobody reads
+// holds up programs.
+TEST_F(ServiceManagerTest, ServiceManagerThatDoesNotListenHoldsUpNobody) {
+  Make();
+  manager().Start();
+  // All that it has room for.
+  const base::UniqueFd full(
+      ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder() + "/notify";
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  while (sendto(full.get(), "X=1", 3, 0,
+                reinterpret_cast<const sockaddr*>(&address),
+                sizeof address) > 0) {
+  }
+  ASSERT_EQ(errno, EAGAIN);
+
+  const auto client = Client();
+  ASSERT_TRUE(Done(client->Do("init c " + model_.path)));
+  ExpectServed(*client);
+  for (int i = 0; i < 3; ++i) manager().Signal(SIGHUP);
+  ExpectServed(*client);
+  EXPECT_EQ(client->Exit(), 0);
+  EXPECT_EQ(manager().Stop(), 0);
+}
+
+// Else the daemon's own files would have the numbers of stderr and the like,
+// and be sent lines of its log.
+TEST_F(ServiceManagerTest, StreamsThatAreClosedAreNoFilesOfTheDaemons) {
+  const std::string socket = folder() + "/session.sock";
+  base::ChildProcess::Options options;
+  options.arguments = {"/bin/sh",
+                       "-c",
+                       "exec \"$@\" <&- >&- 2>&-",
+                       "sh",
+                       ProgramPath("rknnd"),
+                       "--socket",
+                       socket,
+                       "--device",
+                       "soft",
+                       "--cache-dir",
+                       ""};
+  auto daemon = base::ChildProcess::Start(options);
+  ASSERT_TRUE(daemon.ok()) << daemon.error().message;
+  ASSERT_TRUE(base::WaitForServer(socket, *daemon, kPatience));
+  for (const char* stream : {"0", "1", "2"}) {
+    EXPECT_EQ(std::filesystem::read_symlink(
+                  "/proc/" + std::to_string(daemon->pid()) + "/fd/" + stream),
+              "/dev/null");
+  }
+  daemon->Signal(SIGTERM);
+  const auto code = daemon->Wait(kPatience);
+  ASSERT_TRUE(code.ok()) << code.error().message;
+  EXPECT_EQ(*code, 0);
 }
 
 // ---- sockets ----------------------------------------------------------------
@@ -328,6 +390,13 @@ TEST_F(ServiceManagerTest, WrongConfigurationEndsWithACodeOfItsOwn) {
   Make({.arguments = {"--config", config}});
   manager().Launch();
   // EX_CONFIG: RestartPreventExitStatus= in the unit.
+  EXPECT_EQ(manager().WaitForEnd(), 78);
+  // What it would find out only when it listens.
+  WriteFile(config, "[metrics]\nlisten = \"nowhere\"\n");
+  manager().Launch();
+  EXPECT_EQ(manager().WaitForEnd(), 78);
+  WriteFile(config, "[service]\nuser = \"no such user\"\n");
+  manager().Launch();
   EXPECT_EQ(manager().WaitForEnd(), 78);
 }
 

@@ -1,11 +1,15 @@
 // Node's gRPC client, unchanged, from the npm registry: with the protocol's
 // .proto, and with none, by reflection.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
+#include "base/posix/unique_fd.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 #include "tests/interop/programs.h"
@@ -25,7 +29,14 @@ class NodeTest : public IntegrationTest {
         return std::string("node and npm are not installed");
       }
       namespace fs = std::filesystem;
-      fs::create_directories(kModules);
+      std::error_code error;
+      fs::create_directories(kModules, error);
+      // Tests are processes of their own, at the same time: one fetches them.
+      const base::UniqueFd lock(open((std::string(kModules) + "/lock").c_str(),
+                                     O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+      if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) {
+        return std::string(kModules) + " cannot be written";
+      }
       const std::string list = std::string(kModules) + "/package.json";
       const std::string wanted =
           ReadText(std::string(kSources) + "package.json");
@@ -51,8 +62,9 @@ class NodeTest : public IntegrationTest {
   int RunScript(const std::string& script, const std::string& arguments) {
     log_ = folder() + "/" + script + ".log";
     return RunToEnd({"/bin/sh", "-c",
-                     std::string("cd '") + kModules + "' && exec node '" +
-                         kSources + script + "' " + arguments + " >&2"},
+                     std::string("cd '") + kModules +
+                         "' && exec env no_proxy=127.0.0.1 node '" + kSources +
+                         script + "' " + arguments + " >&2"},
                     log_);
   }
   [[nodiscard]] std::string Said() const { return ReadText(log_); }

@@ -173,6 +173,29 @@ TEST(ManualTest, PagesAreFreeOfFaults) {
   EXPECT_EQ(result.output, "");
 }
 
+// The developer's door: what it lists, it does.
+TEST(ManualTest, DevKnowsEachVerbItLists) {
+  const std::string script = ReadText("dev");
+  const size_t begin = script.find("<<'TEXT'\n");
+  const size_t end = script.find("\nTEXT\n", begin);
+  const size_t cases = script.find("\ncase $verb in\n", end);
+  ASSERT_NE(cases, std::string::npos);
+  static const std::regex kVerb("\n  ([a-z][a-z-]*)[ \n]");
+  const std::string usage = script.substr(begin, end - begin);
+  Words verbs;
+  for (std::sregex_iterator it(usage.begin(), usage.end(), kVerb), none;
+       it != none; ++it) {
+    verbs.insert((*it)[1]);
+  }
+  ASSERT_THAT(verbs, IsSupersetOf({"setup", "test", "vm-test", "package"}));
+  const std::string known = script.substr(cases);
+  for (const std::string& verb : verbs) {
+    EXPECT_TRUE(std::regex_search(
+        known, std::regex("\n  ([a-z-]+ \\| )*" + verb + "( \\||\\))")))
+        << "./dev " << verb << " is refused";
+  }
+}
+
 TEST(ManualTest, ProgramsAreOfOneVersion) {
   for (const std::string program :
        {"rknnd", "rknnctl", "rknnd-run", "rknnd-divert"}) {

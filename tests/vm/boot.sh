@@ -14,7 +14,7 @@ build=$(cd "$2" && pwd -P)
 shift 2
 source_root=$(cd "$(dirname "$0")/../.." && pwd)
 
-limit_seconds=420
+limit_seconds=720
 memory_mib=2048
 
 # What runs, and what that starts. The paths are the same inside as outside:

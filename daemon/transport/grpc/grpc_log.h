@@ -1,5 +1,6 @@
-// What gRPC itself has to say goes to the daemon's log, a few lines a second at
-// most: peers cause much of it (handshakes that fail, frames that are none).
+// What gRPC and libprotobuf themselves have to say goes to the daemon's log, a
+// few lines a second at most: peers cause much of it (handshakes that fail,
+// frames that are none, strings that are no UTF-8).
 
 #ifndef DAEMON_TRANSPORT_GRPC_GRPC_LOG_H_
 #define DAEMON_TRANSPORT_GRPC_GRPC_LOG_H_
@@ -8,7 +9,7 @@
 
 namespace rknnd::transport {
 
-// While one lives, gRPC's errors go to `failures`. There is one at a time.
+// While one lives, their errors go to `failures`. There is one at a time.
 // Thread: any.
 class GrpcLog {
  public:

@@ -5,9 +5,12 @@
 #include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
@@ -84,7 +87,14 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
     : environment_(environment),
       owner_(owner),
       socket_(std::move(socket)),
-      peer_(std::move(peer)) {}
+      peer_(std::move(peer)) {
+  if (environment_.closer == nullptr || peer_.admin || peer_.pid == getpid()) {
+    return;
+  }
+  closes_for_ = peer_.allocation != nullptr
+                    ? absl::StrCat("door ", peer_.allocation->name)
+                    : absl::StrCat("user ", peer_.uid);
+}
 
 Connection::~Connection() = default;
 
@@ -112,9 +122,24 @@ absl::Status Connection::Start(base::UniqueFd process) {
   return absl::OkStatus();
 }
 
+template <class Handle>
+void Connection::Guarded(const Handle& handle) {
+  if (closes_for_.empty()) return handle();
+  std::vector<base::UniqueFd> left;
+  {
+    const ClosesElsewhere elsewhere(&left);
+    handle();
+  }
+  environment_.closer->Close(closes_for_, std::move(left));
+}
+
 void Connection::Close(const absl::Status& reason) {
   if (state_ == State::kClosed) return;
   const auto self = shared_from_this();
+  Guarded([&] { End(reason); });
+}
+
+void Connection::End(const absl::Status& reason) {
   const bool was_open = state_ == State::kOpen;
   // 1. Nothing comes in any more.
   state_ = State::kClosed;
@@ -147,6 +172,8 @@ void Connection::Close(const absl::Status& reason) {
   unsent_.clear();
   ring_.reset();
   log_.reset();
+  // Now, whenever it is closed: what lies in it unread goes with it.
+  if (!closes_for_.empty()) shutdown(socket_.get(), SHUT_RDWR);
   socket_.reset();
   process_.reset();
   owner_->OnClosed(this);
@@ -157,22 +184,33 @@ void Connection::OnSocket(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
   if (closing_) return;
   if ((events & EPOLLIN) != 0) {
-    // One frame for each turn of the loop: no client is served twice before
-    // another is served once.
-    auto result = wire::ReceiveFrame(socket_.get(), base::Block::kNo);
-    if (!result.ok()) return Close(base::ToStatus(result.error()));
-    switch (result->kind) {
-      case wire::FrameResult::Kind::kWouldBlock:
-        return;
-      case wire::FrameResult::Kind::kEndOfFile:
-        return Close(absl::CancelledError("the client has closed its end"));
-      case wire::FrameResult::Kind::kFrame:
-        return OnFrame(std::move(result->frame));
+    Guarded([this] { Receive(); });
+    if (state_ != State::kClosed && !closes_for_.empty() &&
+        !environment_.closer->HasRoom(closes_for_)) {
+      Close(absl::ResourceExhaustedError(absl::StrCat(
+          closes_for_, " has sent more than ", FdCloser::kMostOfOwner,
+          " descriptors that cannot be closed: a connection that lingers, or "
+          "a file system, holds them up")));
     }
     return;
   }
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     Close(absl::CancelledError("the client is gone"));
+  }
+}
+
+void Connection::Receive() {
+  // One frame for each turn of the loop: no client is served twice before
+  // another is served once.
+  auto result = wire::ReceiveFrame(socket_.get(), base::Block::kNo);
+  if (!result.ok()) return Close(base::ToStatus(result.error()));
+  switch (result->kind) {
+    case wire::FrameResult::Kind::kWouldBlock:
+      return;
+    case wire::FrameResult::Kind::kEndOfFile:
+      return Close(absl::CancelledError("the client has closed its end"));
+    case wire::FrameResult::Kind::kFrame:
+      return OnFrame(std::move(result->frame));
   }
 }
 

@@ -22,6 +22,7 @@
 #include "daemon/core/types.h"
 #include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/fd_closer.h"
 #include "daemon/transport/session/requests.h"
 #include "daemon/transport/session/ring_endpoint.h"
 #include "daemon/transport/session/workers.h"
@@ -38,6 +39,7 @@ struct Environment {
   FailureLog* failures = nullptr;
   Board* board = nullptr;       // null: nobody answers for the machine
   DoorKeeper* doors = nullptr;  // the server itself
+  FdCloser* closer = nullptr;   // the server's, or null
 };
 
 class Connection;
@@ -81,7 +83,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   class ClientLog;
 
   void OnSocket(uint32_t events);
+  void Receive();
   void OnFrame(wire::Frame frame);
+  void End(const absl::Status& reason);
+  // Calls `handle`; what it closes is closed where that may take its time.
+  template <class Handle>
+  void Guarded(const Handle& handle);
   void OnHello(const wire::Frame& frame);
   absl::Status Open(const wire::Hello& hello, wire::Frame& welcome);
   // Answers the first request with its failure and closes.
@@ -102,6 +109,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   base::UniqueFd socket_;
   base::UniqueFd process_;
   core::SessionPeer peer_;
+  // For whom descriptors of this connection are closed. Empty: at once, as for
+  // operators and our own process, who would hold up themselves.
+  std::string closes_for_;
 
   State state_ = State::kHello;
   base::EventLoop::WatchId socket_watch_ = 0;

@@ -39,7 +39,7 @@ bool Readable(const UniqueFd& fd, int milliseconds = 0) {
 }
 
 // Longer than a loaded machine takes; a test that needs it has failed.
-constexpr int kPatience = 20'000;
+constexpr int kPatience = 60'000;
 
 class FenceRequestsTest : public ::testing::Test {
  protected:

@@ -326,18 +326,19 @@ TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
   ExpectOnlyNeighbourLeft();
 }
 
-TEST(ServerLimitsTest, StrangersBeyondTheLimitAreTurnedAway) {
+TEST(ServerLimitsTest, StrangersBeyondTheLimitTurnAwayTheOldest) {
   TestDaemonOptions options;
   options.server_limits.strangers = 2;
   TestDaemon daemon(options);
-  const base::UniqueFd one = daemon.Connect();
-  const base::UniqueFd two = daemon.Connect();
-  daemon.RunOnLoop([&] {
-    auto pair = base::SeqpacketPair();
-    ASSERT_TRUE(pair.ok());
-    EXPECT_TRUE(absl::IsResourceExhausted(
-        daemon.server().Adopt(std::move(pair->first), false)));
-  });
+  TestClient one(daemon.Connect());
+  TestClient two(daemon.Connect());
+  // Whoever only connects keeps nobody out.
+  TestClient three(daemon.Connect());
+  one.ExpectEnd();
+  EXPECT_EQ(three.SayHello().code, base::Code::kOk);
+  TestClient four(daemon.Connect());
+  EXPECT_EQ(four.SayHello().code, base::Code::kOk);
+  EXPECT_EQ(two.SayHello().code, base::Code::kOk);
 }
 
 TEST(ServerLimitsTest, SessionBeyondTheLimitIsToldWhich) {

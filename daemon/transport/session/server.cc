@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -43,6 +44,7 @@ SessionServer::SessionServer(const Environment& environment,
     : environment_([&] {
         Environment with_doors = environment;
         with_doors.doors = this;
+        with_doors.closer = &closer_;
         return with_doors;
       }()),
       limits_(limits) {}
@@ -59,6 +61,7 @@ absl::Status SessionServer::Serve(base::UniqueFd listener, bool admin) {
 
 absl::StatusOr<SessionServer::ListenerId> SessionServer::Add(
     Listener listener) {
+  closer_.Start();
   const ListenerId id = ++last_listener_;
   listeners_.emplace(id, std::move(listener));
   const absl::Status watched = Watch(id);
@@ -122,10 +125,10 @@ void SessionServer::CloseDoor(const std::string& name) {
   for (const ListenerId id : DoorsNamed(name)) Remove(id);
   // Held: closing takes them out of the map.
   std::vector<std::shared_ptr<Connection>> inside;
-  for (const auto& [key, connection] : connections_) {
-    const auto& allocation = connection->peer().allocation;
+  for (const auto& [key, held] : connections_) {
+    const auto& allocation = key->peer().allocation;
     if (allocation != nullptr && allocation->name == name) {
-      inside.push_back(connection);
+      inside.push_back(held.connection);
     }
   }
   for (const std::shared_ptr<Connection>& connection : inside) {
@@ -143,8 +146,14 @@ void SessionServer::AcceptFrom(ListenerId listener) {
     status = base::ToStatus(accepted.error());
   } else {
     if (!accepted->valid()) return;
-    status = Admit(*std::move(accepted), found->second.admin,
-                   found->second.allocation);
+    // What one that is turned away had sent goes with it.
+    std::vector<base::UniqueFd> left;
+    {
+      const ClosesElsewhere elsewhere(&left);
+      status = Admit(*std::move(accepted), found->second.admin,
+                     found->second.allocation);
+    }
+    closer_.Close("turned away", std::move(left));
   }
   if (status.ok()) return;
   environment_.failures->Write({}, 0, "accept", status);
@@ -169,33 +178,54 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
   return Admit(std::move(socket), admin, nullptr);
 }
 
-absl::Status SessionServer::CheckStrangers(
-    const core::Allocation* allocation) const {
-  if (connections_.size() - sessions_ >= limits_.strangers) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("limit 'strangers' is ", limits_.strangers,
-                     ": so many connections have not said Hello"));
+void SessionServer::MakeRoom(const core::Allocation* allocation) {
+  const bool full = connections_.size() - sessions_ >= limits_.strangers;
+  if (!full && allocation == nullptr) return;
+  struct Group {
+    size_t strangers = 0;
+    uint64_t oldest = 0;
+    std::shared_ptr<Connection> connection;
+  };
+  // By door, or by user.
+  std::map<std::pair<std::string, uint32_t>, Group> groups;
+  for (const auto& [key, held] : connections_) {
+    if (key->state() != Connection::State::kHello) continue;
+    const core::SessionPeer& peer = key->peer();
+    Group& group = groups[peer.allocation != nullptr
+                              ? std::pair(peer.allocation->name, uint32_t{0})
+                              : std::pair(std::string(), peer.uid)];
+    if (++group.strangers > 1 && held.order > group.oldest) continue;
+    group.oldest = held.order;
+    group.connection = held.connection;
   }
-  if (allocation == nullptr) return absl::OkStatus();
-  size_t strangers = 0;
-  for (const auto& [key, connection] : connections_) {
-    const auto& other = connection->peer().allocation;
-    if (connection->state() == Connection::State::kHello && other != nullptr &&
-        other->name == allocation->name) {
-      ++strangers;
+  if (allocation != nullptr) {
+    const auto own = groups.find({allocation->name, 0});
+    if (own != groups.end() &&
+        own->second.strangers >= limits_.strangers_of_door) {
+      return own->second.connection->Close(
+          absl::ResourceExhaustedError(absl::StrCat(
+              "by door '", allocation->name, "' ", own->second.strangers,
+              " connections have come that have not said Hello, and no door "
+              "may have more")));
     }
   }
-  if (strangers < limits_.strangers_of_door) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "by door '", allocation->name, "' ", strangers,
-      " connections have come that have not said Hello, and no door may have "
-      "more"));
+  if (!full) return;
+  const auto most = std::max_element(
+      groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+        if (a.second.strangers != b.second.strangers) {
+          return a.second.strangers < b.second.strangers;
+        }
+        return a.second.oldest > b.second.oldest;
+      });
+  if (most == groups.end()) return;
+  most->second.connection->Close(absl::ResourceExhaustedError(
+      absl::StrCat("limit 'strangers' is ", limits_.strangers,
+                   ": so many connections have not said Hello")));
 }
 
 absl::Status SessionServer::Admit(
     base::UniqueFd socket, bool admin,
     std::shared_ptr<const core::Allocation> allocation) {
-  RKNND_RETURN_IF_ERROR(CheckStrangers(allocation.get()));
   RKNND_ASSIGN_OR_RETURN(
       const base::PeerCredentials credentials,
       base::ToStatusOr(base::GetPeerCredentials(socket.get())));
@@ -222,9 +252,10 @@ absl::Status SessionServer::Admit(
     }
     // Else a kernel without pidfds of peers: the end of file must do.
   }
+  MakeRoom(peer.allocation.get());
   auto connection = std::make_shared<Connection>(
       environment_, this, std::move(socket), std::move(peer));
-  connections_.emplace(connection.get(), connection);
+  connections_.emplace(connection.get(), Held{connection, ++last_order_});
   const absl::Status started = connection->Start(std::move(process));
   if (!started.ok()) connection->Close(started);
   return absl::OkStatus();
@@ -243,20 +274,20 @@ void SessionServer::StopListening() {
 void SessionServer::CloseAll(const absl::Status& reason) {
   while (!connections_.empty()) {
     // Held: closing takes it out of the map.
-    const std::shared_ptr<Connection> connection = connections_.begin()->second;
+    const std::shared_ptr<Connection> connection =
+        connections_.begin()->second.connection;
     connection->Close(reason);
   }
 }
 
 void SessionServer::CloseSession(core::SessionId session,
                                  const absl::Status& reason) {
-  for (const auto& [key, connection] : connections_) {
-    if (connection->state() != Connection::State::kOpen ||
-        connection->session() != session) {
+  for (const auto& [key, held] : connections_) {
+    if (key->state() != Connection::State::kOpen || key->session() != session) {
       continue;
     }
-    const std::shared_ptr<Connection> held = connection;
-    held->Close(reason);
+    const std::shared_ptr<Connection> connection = held.connection;
+    connection->Close(reason);
     return;
   }
 }

@@ -21,6 +21,7 @@
 #include "daemon/core/types.h"
 #include "daemon/transport/session/connection.h"
 #include "daemon/transport/session/doors.h"
+#include "daemon/transport/session/fd_closer.h"
 
 namespace rknnd::transport {
 
@@ -29,9 +30,11 @@ struct ServerLimits {
   // process and 64 KiB.
   size_t sessions = 1024;
   // Connections that have not said Hello yet: a reboot's worth of clients that
-  // come at once, and no more to be had by connecting only.
+  // come at once, and no more to be had by connecting only. One more takes the
+  // place of the oldest of whoever has most of them: a program says Hello at
+  // once, so that those who only connect keep nobody out.
   size_t strangers = 64;
-  // Of them, those that came in by one door.
+  // Of them, those that came in by one door. Likewise.
   size_t strangers_of_door = 16;
 };
 
@@ -90,16 +93,23 @@ class SessionServer final : public ConnectionOwner, public DoorKeeper {
   absl::Status Watch(ListenerId listener);
   absl::Status Admit(base::UniqueFd socket, bool admin,
                      std::shared_ptr<const core::Allocation> allocation);
-  // Whether one more that has not said Hello may come in, by a door or not.
-  absl::Status CheckStrangers(const core::Allocation* allocation) const;
+  // For one more that has not said Hello, by a door or not: turns another one
+  // away where there are too many.
+  void MakeRoom(const core::Allocation* allocation);
 
+  FdCloser closer_;
   const Environment environment_;
   ServerLimits limits_;
   std::map<ListenerId, Listener> listeners_;
   ListenerId last_listener_ = 0;
   bool stopped_ = false;  // there will be no more of them
   base::EventLoop::TimerId resume_timer_ = 0;
-  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  struct Held {
+    std::shared_ptr<Connection> connection;
+    uint64_t order;  // of coming in
+  };
+  std::unordered_map<Connection*, Held> connections_;
+  uint64_t last_order_ = 0;
   size_t sessions_ = 0;
   std::function<void()> empty_;
 };

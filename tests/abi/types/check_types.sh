@@ -7,8 +7,13 @@
 # A change that is meant, before the first release or together with a new soname:
 #   abidw --exported-interfaces-only --drop-private-types --no-corpus-path \
 #     --no-comp-dir-path --no-show-locs --headers-dir client/include \
-#     build/release/lib/librknnrt.so >packaging/abi/librknnrt-amd64.abi
+#     build/release/lib/librknnrt.so | sed "s|path='$PWD/|path='|" \
+#     >packaging/abi/librknnrt-amd64.abi
 set -u
+if grep -n "path='/" "$1"; then
+  echo "$1 names a folder of whoever made it: see $0" >&2
+  exit 1
+fi
 if ! command -v abidiff >/dev/null; then
   echo "skipped: abidiff is not installed (package abigail-tools)"
   exit 77

@@ -100,7 +100,7 @@ class DeviceTest : public ::testing::TestWithParam<Kind> {
     return reinterpret_cast<float*>(bound.output(1).data())[index];
   }
 
-  const base::MonotonicClock clock_;
+  const base::MonotonicClock clock_{};
   std::unique_ptr<driver::Device> wrapped_;
   std::unique_ptr<driver::Device> device_;
 };

@@ -33,7 +33,7 @@ done
 shift
 mount -t proc proc "$root/proc" 2>/dev/null || :
 mount -o remount,bind,ro "$root"
-exec chroot "$root" "$@"
+exec /usr/sbin/chroot "$root" "$@"
 )";
 
 // What it prints; nothing when it fails.

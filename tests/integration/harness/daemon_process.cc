@@ -45,6 +45,8 @@ void DaemonProcess::Start() {
   options.arguments.insert(options.arguments.end(), options_.more.begin(),
                            options_.more.end());
   options.error_file = log_file_;
+  // Of whoever runs the tests.
+  options.environment = {{"NOTIFY_SOCKET", ""}, {"JOURNAL_STREAM", ""}};
   said_before_ = log().size();
   auto process = base::ChildProcess::Start(options);
   ASSERT_TRUE(process.ok()) << process.error().message;

@@ -81,12 +81,15 @@ void ServiceManager::Launch() {
                        ""};
   options.arguments.insert(options.arguments.end(), options_.arguments.begin(),
                            options_.arguments.end());
-  options.environment = {{"NOTIFY_SOCKET", folder_ + "/notify"}};
-  if (options_.watchdog > 0) {
-    options.environment.emplace_back(
-        "WATCHDOG_USEC",
-        std::to_string(options_.watchdog / base::kMicrosecond));
-  }
+  // And nothing of whoever runs the tests.
+  options.environment = {
+      {"NOTIFY_SOCKET", folder_ + "/notify"},
+      {"WATCHDOG_USEC",
+       options_.watchdog > 0
+           ? std::to_string(options_.watchdog / base::kMicrosecond)
+           : ""},
+      {"WATCHDOG_PID", ""},
+      {"JOURNAL_STREAM", ""}};
   options.error_file = folder_ + "/rknnd.log";
   auto process = base::ChildProcess::Start(options);
   ASSERT_TRUE(process.ok()) << process.error().message;

@@ -25,13 +25,17 @@ std::string Seize(pid_t process, uintptr_t options,
   for (const auto& entry : std::filesystem::directory_iterator(
            "/proc/" + std::to_string(process) + "/task")) {
     const pid_t thread = std::stoi(entry.path().filename().string());
-    if (ptrace(PTRACE_SEIZE, thread, nullptr, Number(options)) != 0 ||
-        ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) {
-      return std::string("ptrace: ") + std::strerror(errno);
+    if (ptrace(PTRACE_SEIZE, thread, nullptr, Number(options)) != 0) {
+      const int error = errno;
+      // A daemon that has just started ends some of its threads.
+      if (error == ESRCH || !std::filesystem::exists(entry.path())) continue;
+      return std::string("ptrace: ") + std::strerror(error);
     }
+    // One that is about to end is heard of by its end.
+    ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
     threads->push_back(thread);
   }
-  return "";
+  return threads->empty() ? "ptrace: the process is gone" : "";
 }
 
 // The call that a stopped thread begins, if that is why it has stopped.
@@ -86,12 +90,18 @@ void SyscallCounter::Trace(const std::vector<pid_t>& processes, pid_t marker,
   size_t not_begun = process_of.size();
   std::map<pid_t, bool> begun;
   if (!problem.empty()) attached.set_value(problem);
+  const auto note_begun = [&](pid_t thread) {
+    if (begun[thread]) return;
+    begun[thread] = true;
+    if (--not_begun == 0 && problem.empty()) attached.set_value("");
+  };
   while (!process_of.empty()) {
     int status = 0;
     const pid_t thread = waitpid(-1, &status, __WALL | __WNOTHREAD);
     if (thread < 0) return;
     if (!WIFSTOPPED(status)) {
       process_of.erase(thread);
+      note_begun(thread);
       continue;
     }
     const uintptr_t deliver = SignalOf(status);
@@ -108,10 +118,7 @@ void SyscallCounter::Trace(const std::vector<pid_t>& processes, pid_t marker,
         ++counts_[process][*call];
       }
     }
-    if (!begun[thread]) {
-      begun[thread] = true;
-      if (--not_begun == 0 && problem.empty()) attached.set_value("");
-    }
+    note_begun(thread);
     if (marks == 2) {
       ptrace(PTRACE_DETACH, thread, nullptr, Number(deliver));
       process_of.erase(thread);

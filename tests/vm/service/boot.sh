@@ -17,7 +17,7 @@ shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../../.." && pwd)
 
-limit_seconds=720
+limit_seconds=1200
 memory_mib=1536
 
 # --- what the guest gets on its second disk -----------------------------------

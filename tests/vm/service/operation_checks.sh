@@ -45,7 +45,7 @@ reload_takes_a_new_limit() {
   # shellcheck disable=SC2016 # sed's
   with_config '$a [[limits.users]]\nuser = "camera"\ncontexts = 1' \
     reload_until_logged 'now in force: .*limits'
-  expect_fails as camera timeout -s KILL 30 \
+  expect_fails as camera timeout -s KILL 90 \
     rknnd-run "$here/bin/vm_frame_checker"
   tail -n 1 <<<"$said" | sed 's/^/    /'
   expect_contains "the error" "$said" 'limits\.users\.contexts'

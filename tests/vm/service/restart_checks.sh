@@ -63,36 +63,6 @@ models_outlive_the_daemon() {
   eventually property_is_not NFileDescriptorStore 0
 }
 
-# Containers have the folder mounted: another one of the same name is not it.
-restarts_keep_the_sockets_and_their_folder() {
-  local before
-  before=$(names_of_sockets)
-  systemctl restart rknnd.service
-  as camera rknnctl status >/dev/null
-  expect_equal "sockets" "$(names_of_sockets)" "$before"
-  systemctl stop rknnd.service
-  expect_equal "sockets without a daemon" "$(names_of_sockets)" "$before"
-}
-
-names_of_sockets() {
-  stat -c '%n %i %a %U:%G' /run/rknnd /run/rknnd/{session,admin}.sock
-}
-
-models_outlive_the_daemon() {
-  local stored pid
-  start_checker
-  stored=$(property NFileDescriptorStore)
-  echo "    $stored descriptors in the service manager's store"
-  ((stored > 0)) || fail "no descriptor is in the store"
-  # With its user gone, only the store has the model.
-  stop_checker
-  pid=$(property MainPID)
-  kill -KILL "$pid"
-  eventually property_is_not MainPID "$pid"
-  eventually is_running
-  ((${stored:-0} > 0)) || fail "the store has lost the model"
-}
-
 stop_and_start_under_load_loses_no_frame() {
   start_checker
   # A socket that listens would start it again at once.

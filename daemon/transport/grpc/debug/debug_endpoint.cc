@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "daemon/core/perf_report.h"
+#include "daemon/core/utf8.h"
 #include "daemon/transport/grpc/debug/debug_call.h"
 #include "daemon/transport/grpc/debug/debug_model.h"
 #include "daemon/transport/grpc/debug/debug_streams.h"
-#include "daemon/transport/grpc/debug/utf8.h"
 #include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/session/board.h"
 #include "rknnd/v1/debug.grpc.pb.h"
@@ -42,8 +42,8 @@ void ToClock(const BoardClock& clock, v1::DebugClock* out) {
 
 void ToLayer(const core::LayerRow& row, v1::DebugLayer* out) {
   const driver::LayerInfo& layer = *row.layer;
-  out->set_type(Utf8(layer.type));
-  out->set_name(Utf8(core::FullName(layer)));
+  out->set_type(core::Utf8(layer.type));
+  out->set_name(core::Utf8(core::FullName(layer)));
   out->set_data_type(layer.data_type);
   out->set_input_shape(core::ShapesText(layer.input_shape));
   out->set_output_shape(core::ShapesText(layer.output_shape));
@@ -133,7 +133,7 @@ void EndPerf(PerfCall& call, DebugModel* model) {
       ToLayer(row, call.reply.add_layers());
     }
     auto text = model->session().PerfDetail(OwnSession::kContext);
-    if (text.ok()) call.reply.set_text(Utf8(*std::move(text)));
+    if (text.ok()) call.reply.set_text(core::Utf8(*std::move(text)));
   }
   Board* const board = call.calls().daemon.board;
   if (board == nullptr) return call.End(absl::OkStatus());
@@ -203,7 +203,7 @@ void Answer(MemoryCall& call) {
     call.reply.set_other(model->tensor_bytes());
     call.reply.set_total(size->weight + size->internal + model->tensor_bytes());
     auto text = model->session().ModelDetail(OwnSession::kContext);
-    if (text.ok()) call.reply.set_text(Utf8(*std::move(text)));
+    if (text.ok()) call.reply.set_text(core::Utf8(*std::move(text)));
     call.End(absl::OkStatus());
   });
 }
@@ -219,8 +219,8 @@ void Answer(DoctorCall& call) {
       v1::DebugFinding* const out = call.reply.add_findings();
       out->set_check(finding.check);
       out->set_severity(static_cast<uint32_t>(finding.level));
-      out->set_text(Utf8(finding.text));
-      out->set_remedy(Utf8(finding.remedy));
+      out->set_text(core::Utf8(finding.text));
+      out->set_remedy(core::Utf8(finding.remedy));
     }
     call.End(absl::OkStatus());
   });

@@ -16,9 +16,9 @@
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
 #include "base/status/status.h"
+#include "daemon/core/utf8.h"
 #include "daemon/transport/grpc/debug/debug_call.h"
 #include "daemon/transport/grpc/debug/debug_model.h"
-#include "daemon/transport/grpc/debug/utf8.h"
 #include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/event_log.h"
@@ -276,9 +276,9 @@ class Dump final : public grpc::ServerWriteReactor<v1::DebugDumpReply>,
                 v1::DebugDumpReply::Tensor* out) const {
     out->set_layer(tensor.layer);
     if (tensor.layer < dump_.program->layers.size()) {
-      out->set_type(Utf8(dump_.program->layers[tensor.layer].type));
+      out->set_type(core::Utf8(dump_.program->layers[tensor.layer].type));
     }
-    out->set_name(Utf8(tensor.name));
+    out->set_name(core::Utf8(tensor.name));
     out->set_data_type(static_cast<uint32_t>(tensor.type));
     for (const int64_t dim : tensor.shape) {
       out->add_dims(static_cast<uint64_t>(dim));
@@ -357,7 +357,7 @@ class Logs final : public grpc::ServerWriteReactor<v1::DebugLogLine>,
     }
     const LogLine& line = waiting_.front();
     message_.set_level(line.level);
-    message_.set_text(Utf8(line.text));
+    message_.set_text(core::Utf8(line.text));
     message_.set_time_ns(line.time_ns);
     message_.set_lost(line.lost);
     waiting_.pop_front();

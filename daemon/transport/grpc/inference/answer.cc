@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/core/utf8.h"
 #include "daemon/transport/grpc/inference/typed_contents.h"
 #include "inference/open_inference.pb.h"
 
@@ -127,7 +128,8 @@ void WriteAnswer(const AnswerInput& input,
 void WriteStreamError(const std::string& message, const std::string& id,
                       grpc::ByteBuffer* answer) {
   ModelStreamInferResponse error;
-  error.set_error_message(message);
+  // It may quote the first bytes of a long name, or a model's own words.
+  error.set_error_message(core::Utf8(message));
   // Whose error it is: answers come in any order.
   error.mutable_infer_response()->set_id(id);
   const grpc::Slice slice(error.SerializeAsString());

@@ -104,6 +104,22 @@ TEST_F(ConversionTest, TheViewIsThatOfTheFile) {
   EXPECT_THAT(view_.outputs[0].shape, ElementsAre(1, 4));
 }
 
+TEST_F(ConversionTest, NamesThatAreNoUtf8AreToldSoThatMessagesCanBe) {
+  driver::ModelInfo info;
+  info.name = "graph\xFF";
+  info.programs.emplace_back().inputs = {
+      Tensor("in\xC3", driver::TensorType::kInt64, driver::TensorType::kInt64,
+             {1}, driver::TensorLayout::kUndefined)};
+  view_ = *MakeModelView({}, info);
+  EXPECT_EQ(view_.graph, "graph?");
+  EXPECT_EQ(view_.inputs[0].name, "in?");
+  request_.mutable_inputs()->DeleteSubrange(0, 1);
+  raw_ = {8};
+  input(0)->set_name("in?");
+  input(0)->clear_shape();
+  EXPECT_TRUE(Plan().ok()) << Plan().status();
+}
+
 TEST_F(ConversionTest, AScalarIsOneElementWithAShapeOrWithout) {
   driver::ModelInfo info;
   info.programs.emplace_back().inputs = {

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/core/utf8.h"
 #include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/inference/call_status.h"
 #include "daemon/transport/grpc/inference/descriptions.h"
@@ -208,7 +209,7 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
           model->set_name(entry.name);
           model->set_version(entry.version);
           model->set_state(entry.state);
-          model->set_reason(entry.reason);
+          model->set_reason(core::Utf8(entry.reason));
         }
         reactor->Finish(grpc::Status::OK);
       });
@@ -333,7 +334,7 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
       inference::LogSettingsResponse* /*response*/) override {
     return Refuse(context,
                   "log settings: set the daemon's level with 'rknnctl logs "
-                  "--level'");
+                  "--set-level N'");
   }
 
  private:
@@ -414,10 +415,22 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
     constexpr char kFile[] = "file:";
     std::tie(load->repository, load->name) =
         NamesOf(request.repository_name(), request.model_name());
+    using Value = inference::ModelRepositoryParameter;
     for (const auto& [name, value] : request.parameters()) {
+      const Value::ParameterChoiceCase given = value.parameter_choice_case();
       if (name == "config") {
+        if (given != Value::kStringParam) {
+          return absl::InvalidArgumentError(
+              "parameter 'config' must be the JSON of a ModelConfig, as "
+              "string_param");
+        }
         load->config = value.string_param();
       } else if (name.compare(0, sizeof kFile - 1, kFile) == 0) {
+        if (given != Value::kBytesParam) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("parameter '", name.substr(0, 100),
+                           "' must be the file's bytes, as bytes_param"));
+        }
         load->files.emplace_back(name.substr(sizeof kFile - 1),
                                  value.bytes_param());
       } else {

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
+#include "daemon/core/utf8.h"
 
 namespace rknnd::transport {
 namespace {
@@ -147,7 +148,9 @@ void ModelDirectory::OnLoop() {
   const std::set<core::ModelId> used = UsedByClients(*parts_.service);
   for (const core::ModelReport& model : parts_.service->Models()) {
     if (!model.preloaded && !used.contains(model.id)) continue;
-    names.emplace(std::filesystem::path(model.name).stem().string(), model.id);
+    // As a message can tell it: a file's name may be any bytes.
+    names.emplace(core::Utf8(std::filesystem::path(model.name).stem().string()),
+                  model.id);
   }
   std::vector<std::function<void()>> waiting;
   {

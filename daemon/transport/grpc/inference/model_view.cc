@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "daemon/core/utf8.h"
 
 namespace rknnd::transport {
 namespace {
@@ -50,7 +51,7 @@ absl::StatusOr<TensorView> MakeTensor(const char* word, const TensorAttr& attr,
         ", for which the Open Inference Protocol has no datatype"));
   }
   TensorView view;
-  view.name = attr.name;
+  view.name = core::Utf8(attr.name);
   view.datatype = *datatype;
   view.accepted =
       input ? Accepted(attr, *datatype) : std::vector<Datatype>{*datatype};
@@ -92,10 +93,10 @@ absl::StatusOr<ModelView> MakeModelView(const core::ModelId& id,
   RKNND_RETURN_IF_ERROR(info.runnable);
   ModelView view;
   view.id = id;
-  view.graph = info.name;
+  view.graph = core::Utf8(info.name);
   view.weight_bytes = info.weight_size;
-  view.custom_string = info.custom_string;
-  view.target_platform = info.target_platform;
+  view.custom_string = core::Utf8(info.custom_string);
+  view.target_platform = core::Utf8(info.target_platform);
   for (const TensorAttr& attr : info.programs.front().inputs) {
     RKNND_ASSIGN_OR_RETURN(TensorView made, MakeTensor("input", attr, true));
     view.inputs.push_back(std::move(made));

@@ -1,10 +1,10 @@
-// Tests of texts on their way into protobuf's strings.
+// Tests of texts on their way into protobuf's strings and metrics' labels.
 
-#include "daemon/transport/grpc/debug/utf8.h"
+#include "daemon/core/utf8.h"
 
 #include "gtest/gtest.h"
 
-namespace rknnd::transport {
+namespace rknnd::core {
 namespace {
 
 TEST(Utf8Test, CharactersStay) {
@@ -24,4 +24,4 @@ TEST(Utf8Test, OtherBytesAreReplacedOneByOne) {
 }
 
 }  // namespace
-}  // namespace rknnd::transport
+}  // namespace rknnd::core

@@ -1,12 +1,12 @@
-// See the header: clients in other languages refuse a whole message for one
-// wrong byte in it.
+// See the header: clients in other languages, and Prometheus, refuse a whole
+// message for one wrong byte in it.
 
-#include "daemon/transport/grpc/debug/utf8.h"
+#include "daemon/core/utf8.h"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace rknnd::transport {
+namespace rknnd::core {
 namespace {
 
 // Bytes of the character that begins at `at`; 0: none does.
@@ -41,4 +41,4 @@ std::string Utf8(std::string text) {
   return text;
 }
 
-}  // namespace rknnd::transport
+}  // namespace rknnd::core

@@ -1,0 +1,151 @@
+// See the header. Called by the loop, for messages of whoever may connect.
+
+#include "daemon/transport/session/fd_closer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/posix/blocked_signals.h"
+#include "base/posix/close_hook.h"
+#include "base/posix/mutex.h"
+
+namespace rknnd::transport {
+namespace {
+
+// Owners who hold up a thread at one time.
+constexpr size_t kMostThreads = 32;
+// For those that do not wait for anybody, at the end.
+constexpr std::chrono::seconds kLastCloses{1};
+
+// Of this thread's ClosesElsewhere.
+thread_local std::vector<base::UniqueFd>* left_to_close = nullptr;
+
+bool LeaveOpen(int fd) {
+  if (left_to_close == nullptr || fcntl(fd, F_GET_SEALS) >= 0) return false;
+  left_to_close->emplace_back(fd);
+  return true;
+}
+
+}  // namespace
+
+struct FdCloser::State : std::enable_shared_from_this<State> {
+  struct Owner {
+    std::deque<base::UniqueFd> fds;
+    bool served = false;  // by a thread, which has one beside these
+  };
+
+  std::map<std::string, Owner>::iterator FindWork() RKNND_REQUIRES(mutex) {
+    return std::find_if(owners.begin(), owners.end(), [](const auto& one) {
+      return !one.second.served && !one.second.fds.empty();
+    });
+  }
+
+  void AddThread() RKNND_REQUIRES(mutex) {
+    if (threads == kMostThreads) return;
+    const base::BlockedSignals blocked;
+    try {
+      std::thread([self = shared_from_this()] { self->Run(); }).detach();
+      ++threads;
+    } catch (const std::system_error&) {
+      // Those that there are do it, later.
+    }
+  }
+
+  void Run() {
+    pthread_setname_np(pthread_self(), "rknnd-close");
+    base::MutexLock lock(mutex);
+    for (;;) {
+      const auto found = FindWork();
+      if (found == owners.end()) {
+        // One stays.
+        if (ended || threads > 1) break;
+        ++idle;
+        changed.wait(mutex);
+        --idle;
+        continue;
+      }
+      Owner& owner = found->second;
+      owner.served = true;
+      base::UniqueFd fd = std::move(owner.fds.front());
+      owner.fds.pop_front();
+      // This one may last.
+      if (idle == 0 && FindWork() != owners.end()) AddThread();
+      mutex.unlock();
+      fd.reset();
+      mutex.lock();
+      owner.served = false;
+      if (owner.fds.empty()) owners.erase(found);
+    }
+    --threads;
+    changed.notify_all();
+  }
+
+  mutable base::Mutex mutex;
+  base::CondVar changed;
+  std::map<std::string, Owner> owners RKNND_GUARDED_BY(mutex);
+  size_t threads RKNND_GUARDED_BY(mutex) = 0;
+  size_t idle RKNND_GUARDED_BY(mutex) = 0;
+  bool started RKNND_GUARDED_BY(mutex) = false;
+  bool ended RKNND_GUARDED_BY(mutex) = false;
+};
+
+FdCloser::FdCloser() : state_(std::make_shared<State>()) {}
+
+FdCloser::~FdCloser() {
+  State& state = *state_;
+  const auto until = std::chrono::steady_clock::now() + kLastCloses;
+  base::MutexLock lock(state.mutex);
+  state.ended = true;
+  state.changed.notify_all();
+  while (state.threads != 0 && state.changed.wait_until(state.mutex, until) ==
+                                   std::cv_status::no_timeout) {
+  }
+}
+
+void FdCloser::Start() {
+  State& state = *state_;
+  base::MutexLock lock(state.mutex);
+  if (state.started) return;
+  state.AddThread();
+  state.started = state.threads != 0;
+}
+
+void FdCloser::Close(const std::string& owner,
+                     std::vector<base::UniqueFd> fds) {
+  if (fds.empty()) return;
+  State& state = *state_;
+  base::MutexLock lock(state.mutex);
+  if (!state.started) return;  // they go with `fds`
+  State::Owner& queue = state.owners[owner];
+  for (base::UniqueFd& fd : fds) queue.fds.push_back(std::move(fd));
+  if (queue.served) return;
+  if (state.idle > 0) {
+    state.changed.notify_one();
+  } else {
+    state.AddThread();
+  }
+}
+
+bool FdCloser::HasRoom(const std::string& owner) const {
+  const State& state = *state_;
+  base::MutexLock lock(state.mutex);
+  const auto found = state.owners.find(owner);
+  return found == state.owners.end() || found->second.fds.size() < kMostOfOwner;
+}
+
+ClosesElsewhere::ClosesElsewhere(std::vector<base::UniqueFd>* left)
+    : outer_(std::exchange(left_to_close, left)) {
+  base::SetCloseHook(LeaveOpen);
+}
+
+ClosesElsewhere::~ClosesElsewhere() { left_to_close = outer_; }
+
+}  // namespace rknnd::transport

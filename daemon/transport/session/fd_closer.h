@@ -1,0 +1,60 @@
+// Closes what clients have sent, on threads that may wait for them: a client
+// decides how long it takes to close a connection of its own that lingers, or a
+// file of its own file system, and the loop waits for nobody. Used by the
+// server and its connections.
+
+#ifndef DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
+#define DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/posix/unique_fd.h"
+
+namespace rknnd::transport {
+
+// Each owner's are closed one after the other, in their order, so that one
+// holds up its own and one thread at most. Thread: any.
+class FdCloser {
+ public:
+  // Descriptors that one owner may keep from being closed: as many as its
+  // sessions' sockets and a few messages.
+  static constexpr size_t kMostOfOwner = 4096;
+
+  FdCloser();
+  // Waits for those that can be closed at once.
+  ~FdCloser();
+  FdCloser(const FdCloser&) = delete;
+  FdCloser& operator=(const FdCloser&) = delete;
+
+  // Has a thread from now on; before it closes at once.
+  void Start();
+  void Close(const std::string& owner, std::vector<base::UniqueFd> fds);
+  // False while too many of its descriptors could not be closed.
+  [[nodiscard]] bool HasRoom(const std::string& owner) const;
+
+ private:
+  struct State;
+  // Shared with threads, of which one may outlive this.
+  const std::shared_ptr<State> state_;
+};
+
+// While one lives, what UniqueFd would close on this thread is appended to
+// `left` in its place; but memfds, which nobody waits for. Nested, the inner
+// one counts. Thread: that which made it.
+class ClosesElsewhere {
+ public:
+  explicit ClosesElsewhere(std::vector<base::UniqueFd>* left);
+  ~ClosesElsewhere();
+  ClosesElsewhere(const ClosesElsewhere&) = delete;
+  ClosesElsewhere& operator=(const ClosesElsewhere&) = delete;
+
+ private:
+  std::vector<base::UniqueFd>* const outer_;
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_

@@ -1,0 +1,144 @@
+// Descriptors whose closing lasts, and others' that do not wait for them.
+
+#include "daemon/transport/session/fd_closer.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "base/posix/unique_fd.h"
+
+namespace rknnd::transport {
+namespace {
+
+constexpr int kPatienceMs = 60'000;
+
+// A connection whose last `near` is an hour in closing while `far` is open, as
+// that one does not read. Both are invalid where there is no such thing.
+struct Lingering {
+  Lingering() {
+    const base::UniqueFd listener(
+        socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    base::UniqueFd first(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger hour{1, 3600};
+    if (bind(listener.get(), any, size) != 0 ||
+        listen(listener.get(), 1) != 0 ||
+        getsockname(listener.get(), any, &size) != 0 ||
+        connect(first.get(), any, size) != 0 ||
+        setsockopt(first.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof hour) !=
+            0) {
+      return;
+    }
+    far =
+        base::UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::array<char, 65536> bytes{};
+    while (send(first.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+    near = std::move(first);
+  }
+
+  // In this order: a `near` that is left ends with a reset.
+  base::UniqueFd near, far;
+};
+
+// Whose other end sees it closed.
+struct Pipe {
+  Pipe() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    read = base::UniqueFd(ends[0]);
+    write = base::UniqueFd(ends[1]);
+  }
+  [[nodiscard]] bool IsClosed(int patience = kPatienceMs) const {
+    pollfd ready{read.get(), POLLIN, 0};
+    return poll(&ready, 1, patience) == 1 && (ready.revents & POLLHUP) != 0;
+  }
+  base::UniqueFd read, write;
+};
+
+std::vector<base::UniqueFd> One(base::UniqueFd fd) {
+  std::vector<base::UniqueFd> fds;
+  fds.push_back(std::move(fd));
+  return fds;
+}
+
+TEST(FdCloserTest, WhoHoldsItUpHoldsUpItsOwn) {
+  auto hostile = std::make_unique<Lingering>();
+  ASSERT_TRUE(hostile->near.valid());
+  Pipe behind, other;
+  FdCloser closer;
+  closer.Start();
+  closer.Close("hostile", One(std::move(hostile->near)));
+  closer.Close("hostile", One(std::move(behind.write)));
+  closer.Close("other", One(std::move(other.write)));
+  EXPECT_TRUE(other.IsClosed());
+  EXPECT_FALSE(behind.IsClosed(0));
+  EXPECT_TRUE(closer.HasRoom("hostile"));
+  // The connection is reset: closing ends.
+  hostile.reset();
+  EXPECT_TRUE(behind.IsClosed());
+}
+
+TEST(FdCloserTest, NobodyKeepsMoreThanItMay) {
+  auto hostile = std::make_unique<Lingering>();
+  ASSERT_TRUE(hostile->near.valid());
+  FdCloser closer;
+  closer.Start();
+  closer.Close("hostile", One(std::move(hostile->near)));
+  std::vector<base::UniqueFd> many(FdCloser::kMostOfOwner + 1);
+  closer.Close("hostile", std::move(many));
+  EXPECT_FALSE(closer.HasRoom("hostile"));
+  EXPECT_TRUE(closer.HasRoom("other"));
+  hostile.reset();
+}
+
+TEST(FdCloserTest, ClosesAtOnceBeforeItIsStarted) {
+  FdCloser closer;
+  Pipe pipe;
+  closer.Close("any", One(std::move(pipe.write)));
+  EXPECT_TRUE(pipe.IsClosed(0));
+}
+
+TEST(FdCloserTest, ItsEndWaitsForWhatCanBeClosed) {
+  Pipe pipe;
+  {
+    FdCloser closer;
+    closer.Start();
+    closer.Close("any", One(std::move(pipe.write)));
+  }
+  EXPECT_TRUE(pipe.IsClosed(0));
+}
+
+TEST(ClosesElsewhereTest, LeavesAllButMemfds) {
+  std::vector<base::UniqueFd> left;
+  Pipe pipe;
+  const int number = pipe.write.get();
+  {
+    const ClosesElsewhere elsewhere(&left);
+    pipe.write.reset();
+    ASSERT_TRUE(base::MakeImmutableMemfd("gone", {}).ok());
+  }
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].get(), number);
+  EXPECT_FALSE(pipe.IsClosed(0));
+  left.clear();
+  EXPECT_TRUE(pipe.IsClosed(0));
+}
+
+}  // namespace
+}  // namespace rknnd::transport
