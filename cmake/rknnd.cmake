@@ -339,43 +339,6 @@ function(rknnd_grpc name)
     target_compile_options(${name} PRIVATE -fno-sanitize=all)
   endif()
   target_include_directories(${name} SYSTEM PUBLIC ${out})
-  target_link_libraries(${name} PUBLIC nanopb::protobuf-nanopb-static)
-  string(REGEX REPLACE "^rknnd_" "" short ${name})
-  add_library(rknnd::${short} ALIAS ${name})
-endfunction()
-
-# rknnd_grpc(name proto...)
-# As rknnd_nanopb, by libprotobuf and gRPC: proto rknnd/v1/x.proto gives
-# "rknnd/v1/x.pb.h" and "rknnd/v1/x.grpc.pb.h". These headers take seconds to
-# compile: they are included by few source files and by no header of ours.
-function(rknnd_grpc name)
-  find_program(RKNND_PROTOC protoc REQUIRED)
-  find_program(RKNND_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET GLOBAL grpc++ protobuf)
-  set(out ${CMAKE_CURRENT_BINARY_DIR}/grpc)
-  set(generated "")
-  foreach(proto IN LISTS ARGN)
-    cmake_path(REMOVE_EXTENSION proto OUTPUT_VARIABLE stem)
-    set(outputs ${out}/${stem}.pb.h ${out}/${stem}.pb.cc
-                ${out}/${stem}.grpc.pb.h ${out}/${stem}.grpc.pb.cc)
-    add_custom_command(
-      OUTPUT ${outputs}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${out}
-      COMMAND ${RKNND_PROTOC} --plugin=protoc-gen-grpc=${RKNND_GRPC_CPP_PLUGIN}
-              -I. --cpp_out=${out} --grpc_out=${out} ${proto}
-      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
-      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
-      COMMENT "gRPC ${proto}"
-      VERBATIM)
-    list(APPEND generated ${outputs})
-  endforeach()
-  # Builds with the thread sanitizer leave out who uses it.
-  add_library(${name} STATIC EXCLUDE_FROM_ALL ${generated})
-  # Nothing of ours for a sanitizer to look at, and a minute's work for it.
-  target_compile_options(${name} PRIVATE -w
-    "$<$<BOOL:${RKNND_SANITIZE}>:-fno-sanitize=all>")
-  target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_link_libraries(${name} PUBLIC PkgConfig::grpcpp)
   string(REGEX REPLACE "^rknnd_" "" short ${name})
   add_library(rknnd::${short} ALIAS ${name})
