@@ -132,14 +132,14 @@ function(check_calls file text)
     fault(${file} "calls '${name}', which cannot close on exec")
   endforeach()
   if(file MATCHES "^(base|proto|driver|daemon|client|k8s)/"
-     AND NOT file MATCHES "_test\\.cc$" AND NOT file STREQUAL socket_home)
+     AND NOT file MATCHES "(_test\\.cc$|/testing/)" AND NOT file STREQUAL socket_home)
     string(REGEX MATCHALL "[^A-Za-z0-9_.>](${socket_calls})[ \n]*\\([^)]" calls "${text}")
     foreach(call IN LISTS calls)
       string(REGEX MATCH "[a-z_0-9]+" name "${call}")
       fault(${file} "calls '${name}', which belongs to ${socket_home}")
     endforeach()
   endif()
-  if(file MATCHES "^daemon/core/" AND NOT file MATCHES "_test\\.cc$"
+  if(file MATCHES "^daemon/core/" AND NOT file MATCHES "(_test\\.cc$|/testing/)"
      AND text MATCHES "std::j?thread[^:_a-z]|std::async|pthread_create|include <(thread|pthread\\.h)>")
     fault(${file} "creates a thread: the core is given its threads")
   endif()
