@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,6 +106,16 @@ bool Overlap(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
 
 absl::StatusOr<std::unique_ptr<Allocations>> Allocations::Open(
     const std::string& socket_dir) {
+  constexpr size_t kMostPath = sizeof sockaddr_un{}.sun_path - 1;
+  constexpr size_t kBelow =
+      sizeof "/pods/" - 1 + 2 * kTokenBytes + sizeof kSocketName - 1;
+  if (socket_dir.size() > kMostPath - kBelow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", socket_dir, "' has ", socket_dir.size(),
+                     " characters: with more than ", kMostPath - kBelow,
+                     " the pods' sockets in it cannot be named, use a shorter "
+                     "--socket-dir"));
+  }
   std::unique_ptr<Allocations> allocations(
       new Allocations(absl::StrCat(socket_dir, "/pods")));
   RKNND_RETURN_IF_ERROR(MakeFolder(allocations->folder_, kPodsMode));

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -80,6 +81,25 @@ TEST_F(AllocationsTest, HasAFolderThatNobodyFindsAndASocketThatAllMayUse) {
   EXPECT_TRUE(base::ConnectUnix(folder + "/session.sock").ok());
   EXPECT_THAT(Names(), ElementsAre(ShareId(3)));
   EXPECT_THAT(ended_, IsEmpty());
+}
+
+TEST_F(AllocationsTest, AFolderWhoseSocketsCannotBeNamedIsRefused) {
+  // Path of a socket: folder, "/pods/", 32 digits, "/session.sock"; 107 at
+  // most.
+  constexpr size_t kLongest = 107 - 51;
+  const std::string parent = folder_.string() + "/";
+  ASSERT_LT(parent.size(), kLongest) << "TMPDIR is too long for this test";
+  const std::string fits = parent + std::string(kLongest - parent.size(), 'x');
+  const auto opened = Allocations::Open(fits + "x");
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(opened.status().message()),
+              HasSubstr("more than 56 the pods' sockets"));
+  fs::create_directory(fits);
+  const auto other = Allocations::Open(fits);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ended_.clear();
+  EXPECT_TRUE((*other)->Make({1}, &ended_).ok());
 }
 
 TEST_F(AllocationsTest, NoTwoHaveTheSameToken) {
