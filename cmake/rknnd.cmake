@@ -38,6 +38,10 @@ elseif(RKNND_SANITIZE)
        "UBSAN_OPTIONS=print_stacktrace=1"
        "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
 endif()
+if(RKNND_SANITIZE)
+  # A sanitizer's dlopen does not see who calls it, nor the caller's RUNPATH.
+  list(APPEND RKNND_TEST_ENVIRONMENT "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/lib")
+endif()
 
 # Whether RKNND_ONLY (if set) names `path`, a folder above it or one below it.
 function(rknnd_is_wanted path result)
