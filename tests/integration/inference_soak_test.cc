@@ -211,7 +211,9 @@ TEST_F(InferenceSoakTest, NothingIsLeftOfClientsThatComeAndGo) {
   })) << testing::PrintToString(before)
       << ", " << testing::PrintToString(UseOf(daemon().pid()));
   constexpr uint64_t kMost = uint64_t{64} << 20;
-  if (!kSanitized) EXPECT_LE(UseOf(daemon().pid()).rss, before.rss + kMost);
+  if (!kSanitized) {
+    EXPECT_LE(UseOf(daemon().pid()).rss, before.rss + kMost);
+  }
 }
 
 TEST_F(InferenceSoakTest, TheDaemonEndsInTheMidstOfIt) {

@@ -49,7 +49,9 @@ class MemoryChurnTest : public IntegrationTest {
     })) << who
         << ": " << testing::PrintToString(after) << ", before "
         << testing::PrintToString(before);
-    if (!kSanitized) EXPECT_LE(after.rss, before.rss + kTolerance) << who;
+    if (!kSanitized) {
+      EXPECT_LE(after.rss, before.rss + kTolerance) << who;
+    }
   }
 
   TestModel model_;
