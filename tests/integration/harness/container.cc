@@ -10,6 +10,7 @@
 #include "base/posix/child_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/patience.h"
+#include "tests/integration/harness/sanitized.h"
 
 namespace rknnd::integration {
 namespace {
@@ -85,6 +86,10 @@ void MakeMinimalRoot(const std::string& root, const std::string& program) {
   for (std::string word; words >> word;) {
     if (word.front() == '/') CopyInto(root, word);
   }
+  if (!kSanitized) return;
+  // Where the environment has its lists.
+  CopyInto(root, RKNND_SOURCE_ROOT "/cmake/lsan.supp");
+  CopyInto(root, RKNND_SOURCE_ROOT "/cmake/tsan.supp");
 }
 
 std::vector<std::string> ContainerCommand(const ContainerOptions& options) {
