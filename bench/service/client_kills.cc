@@ -19,7 +19,8 @@ constexpr uint32_t kLayers = 1250;
 constexpr int kClients = 8;
 constexpr double kPatience = 60, kLook = 0.0002, kMostAge = 0.02;
 constexpr double kAllowed = 10;  // ms beside one job
-constexpr int kWarmUpKills = 50;
+// By then each of the daemon's threads has had to allocate, and has its heap.
+constexpr int kWarmUpKills = 1000;
 
 // The daemon as an operator sees it, over one connection.
 class Look {
