@@ -1,6 +1,6 @@
 // Whether this build has a sanitizer, which keeps what is freed for a while and
-// maps memory of its own: a process's size then tells nothing. Used by tests that
-// look at processes.
+// maps memory of its own: a process's size then tells nothing. Used by tests
+// that look at processes.
 
 #ifndef TESTS_INTEGRATION_HARNESS_SANITIZED_H_
 #define TESTS_INTEGRATION_HARNESS_SANITIZED_H_
