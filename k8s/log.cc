@@ -2,29 +2,20 @@
 
 #include "k8s/log.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+
+#include "base/posix/journal_stream.h"
 
 namespace rknnd::k8s {
 namespace {
 
-// Whoever starts us may have the variable from a service of its own: it has the
-// device and inode of the stream that is meant.
-bool StderrIsTheJournal() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat status {};
-  return stream != nullptr && fstat(STDERR_FILENO, &status) == 0 &&
-         stream == std::to_string(status.st_dev) + ":" +
-                       std::to_string(status.st_ino);
-}
-
 bool ToJournal() {
-  static const bool kJournal = StderrIsTheJournal();
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment
+  static const bool kJournal =
+      base::IsJournalStream(std::getenv("JOURNAL_STREAM"), STDERR_FILENO);
   return kJournal;
 }
 

@@ -30,10 +30,7 @@ absl::Status ReadFault(const toml::table& table, const std::string& path,
          fault.kind = *kind;
          return absl::OkStatus();
        }},
-      {"core",
-       [&fault](const toml::node& node) -> absl::Status {
-         return Number(fault.core.emplace(), 0)(node);
-       }},
+      {"core", Number(fault.core, 0)},
       {"model", Text(fault.model)},
       {"after", Number(fault.after, 0)},
       {"every", Number(fault.every, 1)},
@@ -47,10 +44,7 @@ absl::Status ReadFault(const toml::table& table, const std::string& path,
          return absl::OkStatus();
        }},
       {"bytes", Number(fault.bytes, 0)},
-      {"status",
-       [&fault](const toml::node& node) -> absl::Status {
-         return Number(fault.status.emplace(), 0)(node);
-       }},
+      {"status", Number(fault.status, 0)},
   };
   Complaints complaints;
   complaints.Add(Apply(table, setters, "faults.preset.", path));

@@ -4,7 +4,6 @@
 #include "daemon/process/journal.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 
@@ -108,12 +107,6 @@ const char* MessageId(core::Event event) {
       return "cb74ea63badd4a5da816d8c2aa989253";
   }
   return "";
-}
-
-bool Journal::IsStream(const char* variable, int fd) {
-  struct stat file {};
-  if (variable == nullptr || fstat(fd, &file) != 0) return false;
-  return absl::StrCat(file.st_dev, ":", file.st_ino) == variable;
 }
 
 std::unique_ptr<Journal> Journal::Open(int stream, const std::string& path) {

@@ -29,10 +29,6 @@ class Journal {
   // Of a line; what is longer is cut.
   static constexpr size_t kLongestText = 16 << 10;
 
-  // `variable`: JOURNAL_STREAM's value, or null. Whether `fd` is the stream to
-  // the journal that it names.
-  static bool IsStream(const char* variable, int fd);
-
   // Entries go to the socket at `path`, whether or not it is there yet.
   // `stream`: where text goes while it is not, without waiting either;
   // borrowed. Null: no socket can be made.

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/posix/child_process.h"
+#include "base/posix/journal_stream.h"
 
 namespace rknnd {
 namespace {
@@ -176,13 +177,13 @@ TEST_F(JournalTest, StreamIsTheJournalsWhenItsNumbersSaySo) {
   struct stat file {};
   ASSERT_EQ(fstat(stream_.get(), &file), 0);
   const std::string its = std::to_string(file.st_dev) + ":";
-  EXPECT_TRUE(Journal::IsStream((its + std::to_string(file.st_ino)).c_str(),
-                                stream_.get()));
-  EXPECT_FALSE(Journal::IsStream(
+  EXPECT_TRUE(base::IsJournalStream((its + std::to_string(file.st_ino)).c_str(),
+                                    stream_.get()));
+  EXPECT_FALSE(base::IsJournalStream(
       (its + std::to_string(file.st_ino + 1)).c_str(), stream_.get()));
-  EXPECT_FALSE(Journal::IsStream(nullptr, stream_.get()));
-  EXPECT_FALSE(Journal::IsStream("", stream_.get()));
-  EXPECT_FALSE(Journal::IsStream("1:1", -1));
+  EXPECT_FALSE(base::IsJournalStream(nullptr, stream_.get()));
+  EXPECT_FALSE(base::IsJournalStream("", stream_.get()));
+  EXPECT_FALSE(base::IsJournalStream("1:1", -1));
 }
 
 TEST(MessageIdTest, EachEventHasItsOwn) {

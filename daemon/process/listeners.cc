@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
 
@@ -44,7 +44,7 @@ std::string NameInStore(bool admin, const struct stat& file) {
                       file.st_ino);
 }
 
-absl::Status SystemError(const char* call, const std::string& path) {
+absl::Status SystemError(absl::string_view call, const std::string& path) {
   return base::ToStatus(
       base::ErrnoError(errno, absl::StrCat(call, " '", path, "'")));
 }
@@ -64,8 +64,8 @@ absl::Status BringUpToDate(const std::string& path, const struct stat& file,
   const gid_t wanted = group.has_value() ? *group : GroupOfNew(path);
   if (file.st_gid != wanted &&
       lchown(path.c_str(), static_cast<uid_t>(-1), wanted) != 0) {
-    return SystemError(
-        absl::StrCat("give group ", wanted, " the socket").c_str(), path);
+    return SystemError(absl::StrCat("give group ", wanted, " the socket"),
+                       path);
   }
   if ((file.st_mode & 07777) != mode && chmod(path.c_str(), mode) != 0) {
     return SystemError("chmod", path);
@@ -86,8 +86,8 @@ absl::StatusOr<base::UniqueFd> ListenFor(const std::string& path, mode_t mode,
   RKNND_ASSIGN_OR_RETURN(base::UniqueFd fd, transport::ListenAt(unnamed, mode));
   absl::Status status;
   if (chown(unnamed.c_str(), static_cast<uid_t>(-1), *group) != 0) {
-    status = SystemError(
-        absl::StrCat("give group ", *group, " the socket").c_str(), path);
+    status =
+        SystemError(absl::StrCat("give group ", *group, " the socket"), path);
   } else if (chmod(unnamed.c_str(), mode) != 0) {
     status = SystemError("chmod", path);
   } else if (std::rename(unnamed.c_str(), path.c_str()) != 0) {

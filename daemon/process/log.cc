@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/journal_stream.h"
 #include "base/posix/mutex.h"
 #include "daemon/core/utf8.h"
 #include "daemon/process/journal.h"
@@ -127,7 +128,7 @@ std::unique_ptr<transport::EventLog> OpenTextLog(int fd, const char* pattern) {
 std::unique_ptr<transport::EventLog> OpenLog() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread is started
   const char* const stream = std::getenv("JOURNAL_STREAM");
-  if (Journal::IsStream(stream, STDERR_FILENO)) {
+  if (base::IsJournalStream(stream, STDERR_FILENO)) {
     if (std::unique_ptr<Journal> journal = Journal::Open(STDERR_FILENO)) {
       return std::make_unique<JournalLog>(std::move(journal));
     }

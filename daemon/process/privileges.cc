@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,6 +29,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "daemon/config/users.h"
 
 namespace rknnd {
 namespace {
@@ -38,8 +38,6 @@ namespace fs = std::filesystem;
 
 // A folder of this name is the daemon's, whoever made it.
 constexpr char kOwnName[] = "rknnd";
-// An entry of passwd; no system's is larger by much.
-constexpr size_t kPasswdRoom = size_t{1} << 16;
 
 absl::Status SystemError(const std::string& action) {
   return base::ToStatus(base::ErrnoError(errno, action));
@@ -130,36 +128,26 @@ absl::StatusOr<Privileges> Privileges::Prepare(
 }
 
 absl::StatusOr<Privileges::User> Privileges::Find(const std::string& name) {
-  std::vector<char> room(kPasswdRoom);
-  passwd entry{};
-  passwd* found = nullptr;
-  uid_t number = 0;
-  const auto parsed =
-      std::from_chars(name.data(), name.data() + name.size(), number);
-  if (parsed.ec == std::errc() && parsed.ptr == name.data() + name.size()) {
-    getpwuid_r(number, &entry, room.data(), room.size(), &found);
-  } else {
-    getpwnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
-  }
-  if (found == nullptr) {
+  const std::optional<UserEntry> found = FindUser(name);
+  if (!found.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the daemon cannot become user '", name,
         "': this machine has none of that name. Make it (systemd-sysusers "
         "rknnd.conf), or set [service] user"));
   }
-  if (entry.pw_uid == 0) {
+  if (found->uid == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("[service] user is '", name,
                      "', which is root: name another, or none to stay root"));
   }
   User user;
-  user.name = entry.pw_name;
-  user.uid = entry.pw_uid;
-  user.gid = entry.pw_gid;
+  user.name = found->name;
+  user.uid = found->uid;
+  user.gid = found->gid;
   int count = 0;
-  getgrouplist(entry.pw_name, entry.pw_gid, nullptr, &count);
+  getgrouplist(user.name.c_str(), user.gid, nullptr, &count);
   user.groups.resize(static_cast<size_t>(count));
-  if (getgrouplist(entry.pw_name, entry.pw_gid, user.groups.data(), &count) <
+  if (getgrouplist(user.name.c_str(), user.gid, user.groups.data(), &count) <
       0) {
     return absl::UnavailableError(absl::StrCat(
         "the groups of user '", name, "' changed while they were read"));
