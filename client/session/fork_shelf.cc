@@ -33,11 +33,6 @@ void ForkShelf::RemoveMapping(void* address) {
 }
 
 void ForkShelf::CloseAll() {
-  const base::MutexLock lock(mutex_);
-  CloseAllLocked();
-}
-
-void ForkShelf::CloseAllLocked() {
   for (const int fd : fds_) close(fd);
   for (const auto& [address, size] : mappings_) munmap(address, size);
   fds_.clear();
@@ -53,7 +48,7 @@ void ForkShelf::UnlockInParent() RKNND_NO_THREAD_SAFETY_ANALYSIS {
 // Of the fork's thread, the only one there is here: memory is allocated and
 // freed as ever, which glibc sees to.
 void ForkShelf::UnlockInChild() RKNND_NO_THREAD_SAFETY_ANALYSIS {
-  CloseAllLocked();
+  CloseAll();
   mutex_.unlock();
 }
 

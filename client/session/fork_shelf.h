@@ -23,22 +23,20 @@ class ForkShelf {
   // The process's.
   static ForkShelf& Get();
 
-  // From here to Remove the descriptor or mapping is closed by CloseAll.
+  // From here to Remove the descriptor or mapping is closed in a child.
   void AddFd(int fd);
   void RemoveFd(int fd);
   void AddMapping(void* address, size_t size);
   void RemoveMapping(void* address);
 
-  // Closes and unmaps everything.
-  void CloseAll();
-
-  // Around a fork; in the child with CloseAll() before anything else runs.
+  // Around a fork; in the child all of it is closed and unmapped before
+  // anything else runs.
   void LockForFork();
   void UnlockInParent();
   void UnlockInChild();
 
  private:
-  void CloseAllLocked() RKNND_REQUIRES(mutex_);
+  void CloseAll() RKNND_REQUIRES(mutex_);
 
   base::Mutex mutex_;
   std::set<int> fds_ RKNND_GUARDED_BY(mutex_);

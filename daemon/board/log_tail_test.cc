@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "daemon/core/testing/core_fixture.h"
+#include "daemon/transport/session/testing/recorded_lines.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::board {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using core::testing::ManualExecutor;
 using ::testing::ElementsAre;
@@ -21,20 +24,6 @@ using ::testing::SizeIs;
 using transport::LogFollower;
 using transport::LogLine;
 using transport::Severity;
-
-class Remembering final : public transport::EventLog {
- public:
-  void Write(Severity /*severity*/, const std::string& text) override {
-    lines.push_back(text);
-  }
-  void WriteEvent(Severity severity, const std::string& text,
-                  const core::EventFields& fields) override {
-    sessions.push_back(fields.session);
-    Write(severity, text);
-  }
-  std::vector<std::string> lines;
-  std::vector<uint64_t> sessions;
-};
 
 class LogTailTest : public ::testing::Test {
  protected:
@@ -55,7 +44,7 @@ class LogTailTest : public ::testing::Test {
     return texts;
   }
 
-  Remembering stderr_;
+  RecordedLines stderr_;
   LogTail tail_{&stderr_, /*level=*/2, [] { return uint64_t{7}; }};
   ManualExecutor loop_;
   std::vector<LogLine> taken_;
@@ -69,7 +58,9 @@ TEST_F(LogTailTest, WhatALineIsAboutGoesOnAndFollowersGetItsText) {
   tail_.WriteEvent(Severity::kWarning, "about 7", fields);
   tail_.Write(Severity::kWarning, "about nothing");
   RunLoop();
-  EXPECT_THAT(stderr_.sessions, ElementsAre(7, 0));
+  ASSERT_EQ(stderr_.events.size(), 2U);
+  EXPECT_EQ(stderr_.events[0].session, 7U);
+  EXPECT_EQ(stderr_.events[1].session, 0U);
   EXPECT_THAT(Texts(), ElementsAre("about 7", "about nothing"));
 }
 

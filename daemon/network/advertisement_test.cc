@@ -12,21 +12,16 @@
 #include <string>
 #include <vector>
 
+#include "daemon/transport/session/testing/recorded_lines.h"
+
 namespace rknnd {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class Lines final : public transport::EventLog {
- public:
-  void Write(transport::Severity /*severity*/,
-             const std::string& text) override {
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 class AdvertisementTest : public ::testing::Test {
  protected:
@@ -102,7 +97,7 @@ class AdvertisementTest : public ::testing::Test {
   }
 
   base::MonotonicClock clock_;
-  Lines log_;
+  RecordedLines log_;
   transport::FailureLog notes_{&log_, &clock_};
   std::unique_ptr<base::EventLoop> loop_;
   sd_bus* bus_ = nullptr;  // the advertisement's

@@ -13,22 +13,16 @@
 
 #include "base/posix/memfd.h"
 #include "base/posix/sha256.h"
+#include "daemon/transport/session/testing/recorded_lines.h"
 
 namespace rknnd {
 namespace {
 
+using transport::testing::RecordedLines;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-class Lines final : public transport::EventLog {
- public:
-  void Write(transport::Severity /*severity*/,
-             const std::string& text) override {
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 core::ModelId Id(uint8_t number) {
   core::ModelId id{};
@@ -99,7 +93,7 @@ class FdStoreTest : public ::testing::Test {
     store_->Adopt(std::move(passed));
   }
 
-  Lines log_;
+  RecordedLines log_;
   std::map<std::string, base::UniqueFd> kept_;
   std::optional<FdStore> store_;
 };

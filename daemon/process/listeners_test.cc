@@ -21,24 +21,18 @@
 #include "base/posix/sha256.h"
 #include "base/posix/socket.h"
 #include "daemon/runtime.h"
+#include "daemon/transport/session/testing/recorded_lines.h"
 
 namespace rknnd {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-
-class Lines final : public transport::EventLog {
- public:
-  void Write(transport::Severity /*severity*/,
-             const std::string& text) override {
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 class ListenersTest : public ::testing::Test {
  protected:
@@ -107,7 +101,7 @@ class ListenersTest : public ::testing::Test {
   }
 
   base::TemporaryFolder folder_ = *base::TemporaryFolder::Make();
-  Lines log_;
+  RecordedLines log_;
   std::unique_ptr<Runtime> runtime_;
   Config config_;
   std::string admin_;

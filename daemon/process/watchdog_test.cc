@@ -8,28 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "daemon/transport/session/testing/recorded_lines.h"
+
 namespace rknnd {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-class Lines final : public transport::EventLog {
- public:
-  void Write(transport::Severity /*severity*/,
-             const std::string& text) override {
-    lines.push_back(text);
-  }
-  void WriteEvent(transport::Severity severity, const std::string& text,
-                  const core::EventFields& fields) override {
-    events.push_back(fields.event);
-    Write(severity, text);
-  }
-  std::vector<std::string> lines;
-  std::vector<core::Event> events;
-};
 
 class WatchdogTest : public ::testing::Test {
  protected:
@@ -66,7 +55,7 @@ class WatchdogTest : public ::testing::Test {
   base::FakeClock clock_;
   std::unique_ptr<base::EventLoop> loop_;
   ProgressWatch progress_{&clock_, kLimit};
-  Lines log_;
+  RecordedLines log_;
   bool stuck_ = false;
   std::vector<std::string> said_;
   size_t wanted_ = 0;
@@ -88,7 +77,7 @@ TEST_F(WatchdogTest, StopsWhenSomethingStandsStillAndSaysOnceWhat) {
   EXPECT_THAT(said_.back(), StartsWith("STATUS=the loader has stood still"));
   ASSERT_EQ(log_.lines.size(), 1U);
   EXPECT_THAT(log_.lines[0], HasSubstr("the watchdog is not fed"));
-  EXPECT_EQ(log_.events[0], core::Event::kStalled);
+  EXPECT_EQ(log_.events[0].event, core::Event::kStalled);
   const size_t said = said_.size();
   loop_->RunAfter(20 * kPeriod, [this] { loop_->Quit(); });
   loop_->Run();

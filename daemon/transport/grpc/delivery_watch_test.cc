@@ -8,22 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/transport/session/testing/recorded_lines.h"
+
 namespace rknnd::transport {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr base::Nanoseconds kLimit = 30 * base::kSecond;
-
-class Lines final : public EventLog {
- public:
-  void Write(Severity /*severity*/, const std::string& text) override {
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 class DeliveryWatchTest : public ::testing::Test {
  protected:
@@ -47,7 +43,7 @@ class DeliveryWatchTest : public ::testing::Test {
   }
 
   base::FakeClock clock_;
-  Lines log_;
+  RecordedLines log_;
   FailureLog failures_{&log_, &clock_};
   std::unique_ptr<base::EventLoop> loop_;
   DeliveryWatch watch_{kLimit, loop_.get(), &clock_, &failures_};

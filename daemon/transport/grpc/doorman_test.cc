@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "base/status/matchers.h"
+#include "daemon/transport/session/testing/recorded_lines.h"
 
 namespace rknnd::transport {
 namespace {
+
+using transport::testing::RecordedLines;
 
 using ::rknnd::base::IsOk;
 using ::rknnd::base::StatusIs;
@@ -24,14 +27,6 @@ using ::testing::Not;
 
 constexpr char kUserToken[] = "0123456789abcdef-user";
 constexpr char kOperatorToken[] = "0123456789abcdef-operator";
-
-class Lines final : public EventLog {
- public:
-  void Write(Severity /*severity*/, const std::string& text) override {
-    lines.push_back(text);
-  }
-  std::vector<std::string> lines;
-};
 
 class DoormanTest : public ::testing::Test {
  protected:
@@ -77,7 +72,7 @@ class DoormanTest : public ::testing::Test {
 
   std::string folder_;
   GrpcOptions options_;
-  Lines log_;
+  RecordedLines log_;
   base::FakeClock clock_;
   FailureLog failures_{&log_, &clock_};
 };
@@ -200,7 +195,7 @@ TEST_F(DoormanTest, AFileThatWentWrongChangesNothing) {
   clock_.Advance(2 * base::kSecond);
   EXPECT_THAT(doorman->Admit(WithToken(kUserToken)).status(), IsOk());
   EXPECT_THAT(log_.lines,
-              testing::Contains(HasSubstr("keeps its tokens of before")));
+              ::testing::Contains(HasSubstr("keeps its tokens of before")));
   std::filesystem::remove(options_.tokens);
   clock_.Advance(2 * base::kSecond);
   EXPECT_THAT(doorman->Admit(WithToken(kUserToken)).status(), IsOk());
