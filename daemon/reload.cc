@@ -10,26 +10,9 @@
 #include "base/status/status.h"
 #include "daemon/config/changes.h"
 #include "daemon/core/service.h"
+#include "daemon/runtime_options.h"
 
 namespace rknnd {
-namespace {
-
-core::LiveOptions LiveOptionsOf(const Config& config) {
-  core::LiveOptions options;
-  options.limits = config.limits;
-  options.sessions = config.server_limits.sessions;
-  options.address_space = config.address_space;
-  options.user_limits = config.user_limits;
-  options.users = config.users;
-  options.groups = config.groups;
-  options.scheduling = config.scheduling;
-  options.model_grace = config.grace;
-  options.preload = config.preload;
-  options.cache_limit = config.cache_bytes;
-  return options;
-}
-
-}  // namespace
 
 Reloader::Reloader(CommandLine line, Config running, Runtime& runtime,
                    Network& network, board::LogTail& log)

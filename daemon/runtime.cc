@@ -77,6 +77,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   fences_.emplace(workers_->epoll_fd());
 
   core::ServiceOptions service;
+  static_cast<core::LiveOptions&>(service) = options;
   service.device = used;
   if (options.faults.has_value()) service.faults = &faulty_->faults();
   service.incoherent = options.incoherent;
@@ -90,20 +91,10 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.timers = &*timers_;
   service.waker = workers_.get();
   service.fences = &*fences_;
-  service.limits = options.limits;
-  service.sessions = options.server_limits.sessions;
-  service.address_space = options.address_space;
-  service.user_limits = options.user_limits;
-  service.users = options.users;
-  service.groups = options.groups;
-  service.scheduling = options.scheduling;
   service.trace_dir = options.trace_dir;
   service.foreign_users = &foreign_users_;
-  service.model_grace = options.model_grace;
   service.cache_dir = options.cache_dir;
   service.keeper = options.keeper;
-  service.cache_limit = options.cache_bytes;
-  service.preload = options.preload;
   service.vendor_sharing = options.vendor_sharing;
   service.isolate = options.isolate;
   RKNND_ASSIGN_OR_RETURN(service_, core::Service::Create(service));

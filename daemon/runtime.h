@@ -6,7 +6,6 @@
 #ifndef DAEMON_RUNTIME_H_
 #define DAEMON_RUNTIME_H_
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,26 +51,19 @@ struct RuntimeBoard {
   board::LogTail* log = nullptr;  // outlives the runtime
 };
 
-struct RuntimeOptions {
+// Beside what the service's limits are, which a reload may change.
+struct RuntimeOptions : core::LiveOptions {
   std::string device = "auto";
   std::string soc = "rk3588";
   bool pace = false;        // jobs end when the SoC would end them
   bool incoherent = false;  // CPU and NPU see each other only after a sync
   driver::HeapConfig heaps;
   bool isolate = true;
-  core::SessionLimits limits;
-  uint64_t address_space = 0;  // 0: the device's
-  core::UserLimits user_limits;
-  std::map<uint32_t, core::UserLimits> users, groups;  // by id, instead
-  core::SchedulingOptions scheduling;
   std::string trace_dir;  // for timelines of jobs that hang; empty: none
   transport::ServerLimits server_limits;
   std::vector<driver::PhysicalWindow> physical_memory;  // that users may reach
-  base::Nanoseconds model_grace = 30 * base::kSecond;
-  std::string cache_dir;                // empty: none
+  std::string cache_dir;                                // empty: none
   core::ModelKeeper* keeper = nullptr;  // null: none; outlives the runtime
-  uint64_t cache_bytes = uint64_t{4} << 30;
-  std::vector<std::string> preload;  // files of models
   bool vendor_sharing = false;
   std::optional<RuntimeFaults> faults;  // not given: cannot be asked for
   std::optional<RuntimeBoard> board;    // not given: nobody answers for it

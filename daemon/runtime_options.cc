@@ -21,30 +21,37 @@ std::string PinRecord(const Config& config) {
 
 }  // namespace
 
+core::LiveOptions LiveOptionsOf(const Config& config) {
+  core::LiveOptions options;
+  options.limits = config.limits;
+  options.sessions = config.server_limits.sessions;
+  options.address_space = config.address_space;
+  options.user_limits = config.user_limits;
+  options.users = config.users;
+  options.groups = config.groups;
+  options.scheduling = config.scheduling;
+  options.model_grace = config.grace;
+  options.preload = config.preload;
+  options.cache_limit = config.cache_bytes;
+  return options;
+}
+
 RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
                                 core::ModelKeeper* keeper) {
   RuntimeOptions options;
+  static_cast<core::LiveOptions&>(options) = LiveOptionsOf(config);
   options.device = config.device;
   options.soc = config.soc;
   options.pace = config.pace;
   options.incoherent = config.cache == "incoherent";
   options.heaps = config.heaps;
   options.isolate = config.isolate;
-  options.limits = config.limits;
-  options.address_space = config.address_space;
-  options.user_limits = config.user_limits;
-  options.users = config.users;
-  options.groups = config.groups;
-  options.scheduling = config.scheduling;
   options.trace_dir = config.state_dir;
   options.scheduling.spin = config.spin.value_or(AutomaticSpin());
   options.server_limits = config.server_limits;
   options.physical_memory = config.physical_memory;
-  options.model_grace = config.grace;
   options.cache_dir = config.cache_dir.value_or(DefaultCacheDir());
-  options.cache_bytes = config.cache_bytes;
   options.keeper = keeper;
-  options.preload = config.preload;
   if (config.faults.enabled) {
     options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
   }

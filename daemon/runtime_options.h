@@ -7,9 +7,13 @@
 #include "daemon/board/log_tail.h"
 #include "daemon/config/config.h"
 #include "daemon/core/model_keeper.h"
+#include "daemon/core/service.h"
 #include "daemon/runtime.h"
 
 namespace rknnd {
+
+// What a reload may change of it.
+core::LiveOptions LiveOptionsOf(const Config& config);
 
 // `log` and `keeper` (or null) outlive the runtime.
 RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
