@@ -11,8 +11,6 @@
 namespace rknnd {
 namespace {
 
-// Shares are proportions: a thousandth of another's is a mistake.
-constexpr uint32_t kMostWeight = 1000;
 // That a core mask of the vendor's can name.
 constexpr uint32_t kLastCore = 2;
 // All that a file can say.
@@ -110,7 +108,7 @@ Setters UserKeys::KeysOf(Entry& entry) {
       {"sessions", Number(entry.sessions, 0)},
       {"queue", Number(entry.queue, 0)},
       {"max_priority", Ceiling(entry.ceiling)},
-      {"weight", Number(entry.weight, 1, kMostWeight)},
+      {"weight", Number(entry.weight, 1, core::SharePolicy::kMostWeight)},
       {"cores", Cores(entry.cores)},
   };
 }

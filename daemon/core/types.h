@@ -79,6 +79,9 @@ enum class Priority : uint32_t { kHigh = 0, kMedium = 1, kLow = 2 };
 
 // What a program's jobs may have of the cores.
 struct SharePolicy {
+  // Weights are proportions: beyond it one is a mistake.
+  static constexpr uint32_t kMostWeight = 1000;
+
   // The highest. Every program asks for HIGH, whose flag is 0.
   Priority ceiling = Priority::kMedium;
   uint32_t weight = 100;  // of its share; twice as much gets twice the time

@@ -21,8 +21,6 @@ namespace rknnd::transport {
 namespace {
 
 constexpr size_t kLongestName = 64;
-// As [limits.user] has it: beyond it a proportion is a mistake.
-constexpr uint32_t kMostWeight = 1000;
 
 absl::Status CheckName(std::string_view name) {
   const bool good =
@@ -91,10 +89,10 @@ Reply DoorRequests::Open(wire::Frame request) {
     return Failure(absl::InvalidArgumentError(
         absl::StrCat("door '", name, "' came without its listening socket")));
   }
-  if (message->weight > kMostWeight) {
+  if (message->weight > core::SharePolicy::kMostWeight) {
     return Failure(absl::InvalidArgumentError(
         absl::StrCat("door '", name, "' has a weight of ", message->weight,
-                     ", the most is ", kMostWeight)));
+                     ", the most is ", core::SharePolicy::kMostWeight)));
   }
   base::UniqueFd listener = std::move(request.fds[0]);
   if (auto good = PrepareListener(listener.get()); !good.ok()) {
