@@ -3,457 +3,600 @@
 #include "driver/soft/kernels/integer_convolution.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <string_view>
-#include <type_traits>
+#include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "driver/soft/bytes/byte_kernels.h"
+#include "driver/soft/bytes/packed_weights.h"
+#include "driver/soft/bytes/window.h"
 #include "driver/soft/kernels/checks.h"
-#include "driver/soft/kernels/exact_convolution.h"
 #include "driver/soft/kernels/loops.h"
-#include "driver/soft/kernels/quantization.h"
 
 namespace rknnd::soft {
 namespace {
 
-using Primitive = dnnl::convolution_forward;
-using Dims = dnnl::memory::dims;
-using Type = dnnl::memory::data_type;
 constexpr size_t kAlignment = 64;
+// What of a picture is brought into form at once: a part of the second-level
+// cache of any CPU, beside weights.
+constexpr size_t kBandBytes = size_t{96} << 10;
+// Pixels whose addresses are worked out at once.
+constexpr size_t kPixels = 256;
+// Channels of a depthwise layer at a time: their band stays in the cache.
+constexpr int64_t kDepthwiseChannels = 64;
+// Layers below are over before another core has heard of them.
+constexpr int64_t kLeastProducts = int64_t{1} << 17;
 
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-Dims From(const Shape& shape) { return Dims(shape.begin(), shape.end()); }
-
-bool HasByteProducts() {
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto has = [isa](dnnl::cpu_isa wanted) {
-    const auto bits = static_cast<unsigned>(wanted);
-    return (isa & bits) == bits;
-  };
-  return has(dnnl::cpu_isa::avx512_core_vnni) || has(dnnl::cpu_isa::avx2_vnni);
+// One pixel's channels lie together.
+bool IsLast(const TensorSpec& spec) {
+  return spec.channels_last() || spec.shape[1] == 1 ||
+         ProductOf(spec.shape, 2, spec.shape.size()) == 1;
 }
 
-Dims GroupedDims(const IntegerConvolutionSpec& spec) {
-  Dims dims = From(spec.weights_shape);
-  if (spec.groups > 1) {
-    dims[0] /= spec.groups;
-    dims.insert(dims.begin(), spec.groups);
+ByteWindow WindowOf(const IntegerConvolutionSpec& spec) {
+  ByteWindow window;
+  window.images = spec.input.shape[0];
+  window.channels = spec.input.shape[1];
+  window.outputs = spec.output.shape[1];
+  window.groups = spec.groups;
+  const size_t axes = spec.strides.size();
+  const size_t skipped = window.input.size() - axes;
+  for (size_t a = 0; a < axes; ++a) {
+    const size_t at = skipped + a;
+    window.input[at] = spec.input.shape[a + 2];
+    window.output[at] = spec.output.shape[a + 2];
+    window.kernel[at] = spec.weights_shape[a + 2];
+    window.strides[at] = spec.strides[a];
+    window.dilations[at] = spec.dilations[a];
+    window.pads[at] = spec.pads_begin[a];
+    window.has_padding |= spec.pads_begin[a] != 0 || spec.pads_end[a] != 0;
   }
-  return dims;
+  return window;
 }
 
-dnnl::memory::desc BiasDesc(const IntegerConvolutionSpec& spec) {
-  if (spec.bias.empty()) return {};
-  return {{spec.weights_shape[0]}, Type::f32, dnnl::memory::format_tag::a};
-}
-
-Primitive::primitive_desc Choose(const IntegerConvolutionSpec& spec,
-                                 const dnnl::memory::desc& source,
-                                 const dnnl::memory::desc& weights,
-                                 const dnnl::memory::desc& target,
-                                 const dnnl::primitive_attr& attributes) {
-  Dims dilations = From(spec.dilations);
-  for (auto& dilation : dilations) --dilation;
-  return {Primitive::desc(dnnl::prop_kind::forward_inference,
-                          dnnl::algorithm::convolution_direct, source, weights,
-                          BiasDesc(spec), target, From(spec.strides), dilations,
-                          From(spec.pads_begin), From(spec.pads_end)),
-          attributes, CpuEngine(), /*allow_empty=*/true};
-}
-
-// oneDNN adds the output's zero point first and rounds then; the reference
-// rounds first. A value that falls to the other side moves a whole step, and
-// deep networks make much of one step. So oneDNN never sees that zero point:
-// where it is the middle of the range, the other signedness does the same;
-// else the steps come out as floats and are rounded here.
-bool IsMiddle(const IntegerConvolutionSpec& spec) {
-  return (spec.output.type == DataType::kInt8 && spec.output_zero == -128) ||
-         (spec.output.type == DataType::kUint8 && spec.output_zero == 128);
-}
-
-bool IsSlow(const Primitive::primitive_desc& primitive) {
-  return std::string_view(primitive.impl_info_str()).substr(0, 3) == "ref";
-}
-
-// Whether no sum, nor any part of one, leaves the integers floats hold.
+// Whether floats hold each sum, and each part of one, exactly.
 bool FloatsAreExact(const IntegerConvolutionSpec& spec) {
   constexpr int64_t kExact = int64_t{1} << 24;
-  const int64_t low = spec.input.type == DataType::kInt8 ? -128 : 0;
-  const int64_t largest =
-      spec.input_zero_at.has_value()
-          ? 255
-          : std::max(spec.input_zero - low, low + 255 - spec.input_zero);
-  const auto each = static_cast<std::ptrdiff_t>(
+  const auto each = static_cast<ptrdiff_t>(
       ProductOf(spec.weights_shape, 1, spec.weights_shape.size()));
   for (auto w = spec.weights.begin(); w < spec.weights.end(); w += each) {
     const int64_t sum = std::accumulate(
         w, w + each, int64_t{0},
         [](int64_t total, int16_t weight) { return total + std::abs(weight); });
-    if (sum * largest >= kExact) return false;
+    if (sum * 255 >= kExact) return false;
   }
   return true;
+}
+
+class IntegerConvolution final : public Kernel {
+ public:
+  IntegerConvolution(const IntegerConvolutionSpec& spec, CpuLevel level)
+      : loops_(ByteKernelsFor(level)),
+        window_(WindowOf(spec)),
+        input_signed_(spec.input.type == DataType::kInt8),
+        input_last_(IsLast(spec.input)),
+        output_last_(IsLast(spec.output)),
+        input_zero_(spec.input_zero),
+        input_zero_at_(spec.input_zero_at) {
+    if (input_last_ && output_last_) window_ = window_.Simplified();
+    ReadEpilogue(spec);
+    products_ = spec.output.elements() *
+                ProductOf(spec.weights_shape, 1, spec.weights_shape.size());
+  }
+
+  absl::Status Make(const KernelRequest& request,
+                    const IntegerConvolutionSpec& spec);
+
+  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  [[nodiscard]] bool reads_constant(size_t i) const override {
+    return i == 0 || input_zero_at_ == i;
+  }
+  [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
+    if (products_ < kLeastProducts) return 1;
+    const int64_t units = ByRows() ? window_.rows() : blocks();
+    return static_cast<uint32_t>(std::min<int64_t>(cores, units));
+  }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
+    return RunPart({0, 1}, inputs, outputs, scratch);
+  }
+  absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
+                       std::byte* scratch) const override;
+
+ private:
+  // What a run works on.
+  struct Work {
+    const std::byte* input;
+    std::byte* output;
+    std::byte* scratch;
+    int32_t zero;          // of the input
+    const int32_t* start;  // of the sums, for each channel
+    Range blocks;          // of all groups' channels
+  };
+
+  void ReadEpilogue(const IntegerConvolutionSpec& spec);
+  void MakeTiles(const IntegerConvolutionSpec& spec);
+  void MakeDepthwise();
+  absl::Status Pack(const KernelRequest& request,
+                    const IntegerConvolutionSpec& spec);
+
+  [[nodiscard]] int64_t blocks() const {
+    return depthwise_ ? 1 : packed_.groups * packed_.blocks();
+  }
+  // Several rows for each of the cores that any SoC has, or nothing else.
+  [[nodiscard]] bool ByRows() const {
+    constexpr int64_t kRows = 8;
+    return blocks() == 1 || window_.rows() >= kRows;
+  }
+  // The zero point as the activations have it once they are in form.
+  [[nodiscard]] int32_t ZeroInForm(int32_t zero) const {
+    if (loops_.form == ByteForm::kUnsigned && input_signed_) return zero + 128;
+    if (loops_.form == ByteForm::kSigned && !input_signed_) return zero - 128;
+    return zero;
+  }
+  [[nodiscard]] int32_t ZeroAtRun(Inputs inputs) const;
+
+  void RunBand(const BandRows& rows, const Work& work) const;
+  void RunDepthwiseBand(const BandRows& rows, const Work& work) const;
+  // Writes the rows that `rows` need into the scratch, channels
+  // [first, first + band_.channels) of the input's as far as there are any.
+  void FillBand(const BandRows& rows, int64_t first, const Work& work) const;
+  // `count` pixels of a row of the input to `to`, in form.
+  void FillPixels(const std::byte* row, int64_t count, int64_t first,
+                  const Work& work, std::byte* to) const;
+  void FillPadding(int64_t pixels, const Work& work, std::byte* to) const;
+  // Calls f(pixels, count, number of the first) for the band's output pixels.
+  template <class F>
+  void ForPixels(const BandRows& rows, const std::byte* band, F&& f) const;
+  // Dense outputs are computed into `tile` and spread out from there.
+  void Spread(const std::byte* tile, size_t count, int64_t number,
+              int64_t channel, int64_t channels, std::byte* output) const;
+
+  [[nodiscard]] size_t value_size() const {
+    return depthwise_ ? sizeof(float) : SizeOf(loops_.form);
+  }
+  [[nodiscard]] int64_t output_plane() const {
+    return window_.output[0] * window_.output[1] * window_.output[2];
+  }
+  [[nodiscard]] int64_t input_plane() const {
+    return window_.input[0] * window_.input[1] * window_.input[2];
+  }
+  // Of the first pixel of an output row, over all images.
+  [[nodiscard]] int64_t NumberOf(const BandRows& rows) const {
+    return ((rows.image * window_.output[0] + rows.depth) * window_.output[1] +
+            rows.begin) *
+           window_.output[2];
+  }
+  [[nodiscard]] ByteEpilogue EpilogueAt(int64_t channel,
+                                        const int32_t* start) const {
+    ByteEpilogue epilogue = epilogue_;
+    epilogue.start = start == nullptr ? nullptr : start + channel;
+    epilogue.bias += channel;
+    epilogue.scale += channel;
+    return epilogue;
+  }
+
+  const ByteKernels& loops_;
+  ByteWindow window_;
+  const bool input_signed_, input_last_, output_last_;
+  const int32_t input_zero_;
+  const std::optional<size_t> input_zero_at_;
+  bool depthwise_ = false;
+  bool direct_ = false;  // the input is read where it is
+  int64_t products_ = 0;
+  Band band_;
+  std::vector<ptrdiff_t> offsets_;  // bytes, of all rounds
+  size_t quads_ = 0;
+  PackedShape packed_;
+  ByteEpilogue epilogue_;  // of channel 0; its start is that of Work
+  const int8_t* weights_ = nullptr;
+  const int32_t* start_ = nullptr;  // or, with input_zero_at_, sums of weights
+  // Behind the band.
+  size_t start_at_ = 0, gather_at_ = 0, tile_at_ = 0, scratch_ = 0;
+};
+
+void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
+  ByteEpilogue& epilogue = epilogue_;
+  switch (spec.epilogue.activation) {
+    case Activation::kRelu:
+      epilogue.slope = 0.0F;
+      break;
+    case Activation::kLeakyRelu:
+      epilogue.slope = spec.epilogue.alpha;
+      break;
+    default:
+      break;
+  }
+  const bool clips = spec.epilogue.activation == Activation::kClip;
+  epilogue.low =
+      clips ? spec.epilogue.alpha : std::numeric_limits<float>::lowest();
+  epilogue.high =
+      clips ? spec.epilogue.beta : std::numeric_limits<float>::max();
+  if (spec.output.type == DataType::kInt32) {
+    epilogue.output = ByteOutput::kSum;
+  } else if (spec.output.type == DataType::kFloat32) {
+    epilogue.output = ByteOutput::kFloat;
+  } else {
+    const bool is_signed = spec.output.type == DataType::kInt8;
+    const auto low = static_cast<float>((is_signed ? -128 : 0) -
+                                        spec.output_zero);
+    const float high = low + 255.0F;
+    epilogue.low = std::clamp(epilogue.low, low, high);
+    epilogue.high = std::clamp(epilogue.high, low, high);
+    epilogue.zero = spec.output_zero;
+  }
+}
+
+void IntegerConvolution::MakeTiles(const IntegerConvolutionSpec& spec) {
+  const bool natural =
+      (loops_.form == ByteForm::kUnsigned && !input_signed_) ||
+      (loops_.form == ByteForm::kSigned && input_signed_);
+  if (natural && input_last_ && !window_.has_padding &&
+      window_.input[0] == 1) {
+    band_ = WholePicture(window_);
+    // A quad that is not whole would read behind the last pixel.
+    direct_ = RunsOf(window_, band_).length % static_cast<int64_t>(kQuad) == 0;
+  }
+  if (!direct_) {
+    band_ = BandFor(window_, window_.channels, value_size(), kBandBytes);
+  }
+  const WindowRuns runs = RunsOf(window_, band_);
+  packed_ = {window_.groups,
+             window_.outputs / window_.groups,
+             window_.channels / window_.groups,
+             window_.kernel[0] * window_.kernel[1] * window_.kernel[2],
+             runs.positions,
+             RoundsOf(spec.weights)};
+  quads_ = static_cast<size_t>(packed_.quads());
+  for (int64_t round = 0; round < packed_.rounds; ++round) {
+    for (const ptrdiff_t offset : runs.offsets) {
+      offsets_.push_back(offset * static_cast<ptrdiff_t>(value_size()));
+    }
+  }
+}
+
+void IntegerConvolution::MakeDepthwise() {
+  depthwise_ = true;
+  band_ = BandFor(window_, std::min(window_.channels, kDepthwiseChannels),
+                  value_size(), kBandBytes);
+  for (const ptrdiff_t offset : RunsOf(window_, band_).offsets) {
+    offsets_.push_back(offset * static_cast<ptrdiff_t>(value_size()));
+  }
+}
+
+absl::Status IntegerConvolution::Pack(const KernelRequest& request,
+                                      const IntegerConvolutionSpec& spec) {
+  const size_t bytes =
+      depthwise_ ? DepthwiseBytes(window_.channels,
+                                  static_cast<int64_t>(offsets_.size()))
+                 : packed_.bytes();
+  RKNND_ASSIGN_OR_RETURN(
+      const std::byte* const weights,
+      request.weights.Store(bytes, [&](std::byte* room) {
+        if (depthwise_) {
+          PackDepthwise(window_.channels,
+                        static_cast<int64_t>(offsets_.size()), spec.weights,
+                        room);
+        } else {
+          PackWeights(packed_, spec.weights, room);
+        }
+      }));
+  weights_ = As<int8_t>(weights);
+  // One array after the other, of so many entries: whole vectors of the last
+  // channels can be read.
+  const auto channels = static_cast<size_t>(window_.outputs);
+  const size_t stride = channels + kByteLanes;
+  std::vector<std::array<std::byte, 4>> numbers(3 * stride);
+  const std::vector<int32_t> sums = WeightSums(spec.weights, window_.outputs);
+  for (size_t c = 0; c < channels; ++c) {
+    const int32_t start = input_zero_at_.has_value()
+                              ? sums[c]
+                              : -ZeroInForm(input_zero_) * sums[c];
+    const float bias = spec.bias.empty() ? 0.0F : spec.bias[c];
+    const float scale = spec.scale[spec.scale.size() == 1 ? 0 : c];
+    std::memcpy(&numbers[c], &start, sizeof start);
+    std::memcpy(&numbers[stride + c], &bias, sizeof bias);
+    std::memcpy(&numbers[2 * stride + c], &scale, sizeof scale);
+  }
+  RKNND_ASSIGN_OR_RETURN(
+      const std::byte* const kept,
+      request.weights.StoreCopy(std::as_bytes(std::span(numbers))));
+  start_ = As<int32_t>(kept);
+  epilogue_.bias = As<float>(kept) + stride;
+  epilogue_.scale = epilogue_.bias + stride;
+  return absl::OkStatus();
+}
+
+absl::Status IntegerConvolution::Make(const KernelRequest& request,
+                                      const IntegerConvolutionSpec& spec) {
+  if (window_.is_depthwise() && window_.channels > 1 &&
+      RoundsOf(spec.weights) == 1 && FloatsAreExact(spec)) {
+    MakeDepthwise();
+  } else {
+    MakeTiles(spec);
+  }
+  if (!direct_) {
+    scratch_ = Aligned(static_cast<size_t>(band_.values(window_)) *
+                           value_size() +
+                       kByteLanes * sizeof(float));
+  }
+  start_at_ = scratch_;
+  if (input_zero_at_.has_value() && !depthwise_) {
+    scratch_ += Aligned((static_cast<size_t>(window_.outputs) + kByteLanes) *
+                        sizeof(int32_t));
+  }
+  gather_at_ = scratch_;
+  if (!input_last_) {
+    scratch_ += Aligned(static_cast<size_t>(window_.channels));
+  }
+  tile_at_ = scratch_;
+  if (!output_last_) {
+    scratch_ += Aligned(kPixels * sizeof(float) *
+                        std::max<size_t>(kByteBlock, kDepthwiseChannels));
+  }
+  return Pack(request, spec);
+}
+
+int32_t IntegerConvolution::ZeroAtRun(Inputs inputs) const {
+  if (!input_zero_at_.has_value()) return input_zero_;
+  const std::byte* const at = inputs[*input_zero_at_];
+  return input_signed_ ? int32_t{*As<int8_t>(at)} : int32_t{*As<uint8_t>(at)};
+}
+
+absl::Status IntegerConvolution::RunPart(Part part, Inputs inputs,
+                                         Outputs outputs,
+                                         std::byte* scratch) const {
+  Work work{inputs[0], outputs[0], scratch,       ZeroAtRun(inputs),
+            start_,    {0, blocks()}};
+  if (input_zero_at_.has_value() && !depthwise_) {
+    auto* const start = As<int32_t>(scratch + start_at_);
+    for (int64_t c = 0; c < window_.outputs; ++c) {
+      start[c] = -ZeroInForm(work.zero) * start_[c];
+    }
+    work.start = start;
+  }
+  Range rows = {0, window_.rows()};
+  (ByRows() ? rows : work.blocks) =
+      ShareOf(part, ByRows() ? rows.end : work.blocks.end);
+  ForEachBand(window_, band_.output_rows, rows.begin, rows.end,
+              [&](const BandRows& band) {
+                depthwise_ ? RunDepthwiseBand(band, work)
+                           : RunBand(band, work);
+              });
+  return absl::OkStatus();
+}
+
+void IntegerConvolution::FillPadding(int64_t pixels, const Work& work,
+                                     std::byte* to) const {
+  const auto count = static_cast<size_t>(pixels * band_.channels);
+  if (depthwise_) {
+    std::memset(to, 0, count * sizeof(float));
+  } else if (loops_.form == ByteForm::kWide) {
+    std::fill_n(As<int16_t>(to), count, static_cast<int16_t>(work.zero));
+  } else {
+    std::memset(to, ZeroInForm(work.zero), count);
+  }
+}
+
+void IntegerConvolution::FillPixels(const std::byte* row, int64_t count,
+                                    int64_t first, const Work& work,
+                                    std::byte* to) const {
+  const auto bring = [&](const std::byte* from, int64_t values,
+                         std::byte* room) {
+    if (depthwise_) {
+      loops_.to_floats(from, input_signed_, work.zero,
+                       static_cast<size_t>(values), As<float>(room));
+    } else {
+      loops_.convert(from, input_signed_, static_cast<size_t>(values), room);
+    }
+  };
+  const int64_t all = window_.channels;
+  if (input_last_ && band_.channels == all) {
+    bring(row, count * all, to);
+    return;
+  }
+  const int64_t channels = std::min(band_.channels, all - first);
+  const size_t step = static_cast<size_t>(band_.channels) * value_size();
+  for (int64_t p = 0; p < count; ++p, to += step) {
+    if (input_last_) {
+      bring(row + p * all + first, channels, to);
+      continue;
+    }
+    std::byte* const gathered = work.scratch + gather_at_;
+    for (int64_t c = 0; c < channels; ++c) {
+      gathered[c] = row[(first + c) * input_plane() + p];
+    }
+    bring(gathered, channels, to);
+  }
+}
+
+void IntegerConvolution::FillBand(const BandRows& rows, int64_t first,
+                                  const Work& work) const {
+  const ByteWindow& w = window_;
+  const int64_t height = (rows.end - rows.begin - 1) * w.strides[1] +
+                         (w.kernel[1] - 1) * w.dilations[1] + 1;
+  const int64_t top = rows.begin * w.strides[1] - w.pads[1];
+  const int64_t pixel = input_last_ ? w.channels : 1;  // bytes
+  const auto row_bytes =
+      static_cast<size_t>(band_.row_values()) * value_size();
+  // Of each row: padding, pixels, padding.
+  const int64_t before = std::min(w.pads[2], band_.width);
+  const int64_t inside = std::min(w.input[2], band_.width - before);
+  const int64_t after = band_.width - before - inside;
+  for (int64_t d = 0; d < w.kernel[0]; ++d) {
+    const int64_t depth =
+        rows.depth * w.strides[0] - w.pads[0] + d * w.dilations[0];
+    std::byte* to = work.scratch + static_cast<size_t>(d * band_.rows) * row_bytes;
+    for (int64_t r = 0; r < height; ++r, to += row_bytes) {
+      const int64_t y = top + r;
+      if (depth < 0 || depth >= w.input[0] || y < 0 || y >= w.input[1]) {
+        FillPadding(band_.width, work, to);
+        continue;
+      }
+      const std::byte* const row =
+          work.input + rows.image * input_plane() * w.channels +
+          (depth * w.input[1] + y) * w.input[2] * pixel;
+      if (before == 0 && after == 0 && inside == w.input[2] && input_last_ &&
+          band_.channels == w.channels) {
+        // Rows without padding follow each other on both sides.
+        const int64_t run = std::min(height - r, w.input[1] - y);
+        FillPixels(row, run * inside, first, work, to);
+        r += run - 1;
+        to += static_cast<size_t>(run - 1) * row_bytes;
+        continue;
+      }
+      const size_t step = row_bytes / static_cast<size_t>(band_.width);
+      FillPadding(before, work, to);
+      FillPixels(row, inside, first, work,
+                 to + static_cast<size_t>(before) * step);
+      FillPadding(after, work,
+                  to + static_cast<size_t>(before + inside) * step);
+    }
+  }
+}
+
+template <class F>
+void IntegerConvolution::ForPixels(const BandRows& rows, const std::byte* band,
+                                   F&& f) const {
+  std::array<const std::byte*, kPixels> pixels;
+  size_t count = 0;
+  int64_t number = NumberOf(rows);
+  const int64_t first_row =
+      direct_ ? rows.begin * window_.strides[1] : int64_t{0};
+  const auto size = static_cast<int64_t>(value_size());
+  const int64_t row_step = window_.strides[1] * band_.row_values() * size;
+  const int64_t step = window_.strides[2] * band_.channels * size;
+  const std::byte* row = band + first_row * band_.row_values() * size;
+  for (int64_t y = rows.begin; y < rows.end; ++y, row += row_step) {
+    const std::byte* pixel = row;
+    for (int64_t x = 0; x < window_.output[2]; ++x, pixel += step) {
+      pixels[count++] = pixel;
+      if (count < kPixels) continue;
+      f(pixels.data(), count, number);
+      number += static_cast<int64_t>(count);
+      count = 0;
+    }
+  }
+  if (count > 0) f(pixels.data(), count, number);
+}
+
+void IntegerConvolution::Spread(const std::byte* tile, size_t count,
+                                int64_t number, int64_t channel,
+                                int64_t channels, std::byte* output) const {
+  const size_t size = SizeOf(epilogue_.output);
+  const int64_t plane = output_plane();
+  for (size_t p = 0; p < count; ++p, ++number) {
+    const int64_t first =
+        (number / plane * window_.outputs + channel) * plane + number % plane;
+    for (int64_t c = 0; c < channels; ++c) {
+      std::memcpy(output + static_cast<size_t>(first + c * plane) * size,
+                  tile + (p * static_cast<size_t>(channels) +
+                          static_cast<size_t>(c)) *
+                             size,
+                  size);
+    }
+  }
+}
+
+void IntegerConvolution::RunBand(const BandRows& rows, const Work& work) const {
+  const std::byte* band = work.scratch;
+  if (direct_) {
+    band = work.input + rows.image * input_plane() * window_.channels;
+  } else {
+    FillBand(rows, 0, work);
+  }
+  const size_t size = SizeOf(epilogue_.output);
+  const int64_t each_in = packed_.inputs * static_cast<int64_t>(value_size());
+  ForPixels(rows, band, [&](const std::byte** pixels, size_t count,
+                            int64_t number) {
+    ByteTile tile;
+    tile.pixels = pixels;
+    tile.count = count;
+    tile.offsets = offsets_.data();
+    tile.runs = offsets_.size();
+    tile.quads = quads_;
+    int64_t group = 0;
+    for (int64_t n = work.blocks.begin; n < work.blocks.end; ++n) {
+      const int64_t block = n % packed_.blocks();
+      // The group's channels begin further on in each pixel.
+      const int64_t moved = n / packed_.blocks() - group;
+      for (size_t p = 0; moved != 0 && p < count; ++p) {
+        pixels[p] += moved * each_in;
+      }
+      group += moved;
+      const int64_t channel = group * packed_.outputs +
+                              block * static_cast<int64_t>(kByteBlock);
+      const int64_t channels = packed_.ChannelsOf(block);
+      tile.weights = weights_ + packed_.OffsetOf(group, block);
+      tile.weight_step = packed_.StepOf(block);
+      tile.channels = static_cast<size_t>(channels);
+      if (output_last_) {
+        tile.output_step = static_cast<size_t>(window_.outputs) * size;
+        tile.output = work.output +
+                      static_cast<size_t>(number) * tile.output_step +
+                      static_cast<size_t>(channel) * size;
+      } else {
+        tile.output_step = tile.channels * size;
+        tile.output = work.scratch + tile_at_;
+      }
+      loops_.tile(tile, EpilogueAt(channel, work.start));
+      if (!output_last_) {
+        Spread(tile.output, count, number, channel, channels, work.output);
+      }
+    }
+  });
+}
+
+void IntegerConvolution::RunDepthwiseBand(const BandRows& rows,
+                                          const Work& work) const {
+  const size_t size = SizeOf(epilogue_.output);
+  DepthwiseTile tile;
+  tile.offsets = offsets_.data();
+  tile.taps = offsets_.size();
+  tile.weight_step = static_cast<size_t>(window_.channels);
+  for (int64_t first = 0; first < window_.channels; first += band_.channels) {
+    const int64_t channels = std::min(band_.channels, window_.channels - first);
+    tile.channels = static_cast<size_t>(channels);
+    tile.weights = weights_ + first;
+    FillBand(rows, first, work);
+    ForPixels(rows, work.scratch, [&](const std::byte** pixels, size_t count,
+                                      int64_t number) {
+      tile.pixels = pixels;
+      tile.count = count;
+      if (output_last_) {
+        tile.output_step = tile.weight_step * size;
+        tile.output = work.output +
+                      static_cast<size_t>(number) * tile.output_step +
+                      static_cast<size_t>(first) * size;
+      } else {
+        tile.output_step = tile.channels * size;
+        tile.output = work.scratch + tile_at_;
+      }
+      loops_.depthwise(tile, EpilogueAt(first, nullptr));
+      if (!output_last_) {
+        Spread(tile.output, count, number, first, channels, work.output);
+      }
+    });
+  }
 }
 
 }  // namespace
 
-IntegerConvolution::IntegerConvolution(IntegerConvolutionSpec spec)
-    : spec_(std::move(spec)) {}
-
-MadeKernel IntegerConvolution::Make(const KernelRequest& request,
-                                    IntegerConvolutionSpec spec) {
-  if (spec.output.type == DataType::kInt32 && !FloatsAreExact(spec)) {
-    return MakeExactConvolution(request, std::move(spec));
-  }
-  return MakeWhole(request, std::move(spec));
-}
-
-MadeKernel IntegerConvolution::MakeShared(const KernelRequest& request,
-                                          IntegerConvolutionSpec spec) {
-  if (spec.output.type == DataType::kInt32 && !FloatsAreExact(spec)) {
-    return MakeExactConvolution(request, std::move(spec));
-  }
-  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<IntegerConvolution> kernel,
-                         MakeWhole(request, std::move(spec)));
-  const IntegerConvolution& whole = *kernel;
-  const IntegerConvolutionSpec& from = whole.spec_;
-  const ConvolutionForm form{
-      from.input,
-      from.output,
-      {from.weights_shape.begin() + 2, from.weights_shape.end()},
-      from.strides,
-      from.dilations,
-      from.pads_begin,
-      from.pads_end,
-      from.groups};
-  return ConvolutionInPieces::Make(std::move(kernel), form, request.cores,
-                                   SIZE_MAX,
-                                   [&](const ConvolutionPiece& piece) {
-                                     return MakePiece(request, whole, piece);
-                                   });
-}
-
-MadeKernel IntegerConvolution::MakePiece(const KernelRequest& request,
-                                         const IntegerConvolution& whole,
-                                         const ConvolutionPiece& piece) {
-  IntegerConvolutionSpec spec = whole.spec_;
-  spec.input = piece.input;
-  spec.output = piece.output;
-  spec.strides = piece.strides;
-  spec.pads_begin = piece.pads_begin;
-  spec.pads_end = piece.pads_end;
-  std::unique_ptr<IntegerConvolution> kernel(
-      new IntegerConvolution(std::move(spec)));
-  RKNND_RETURN_IF_ERROR(GuardDnnl(request.node, [&]() -> absl::Status {
-    if (whole.in_floats_) return kernel->MakeFloat(request, &whole);
-    return kernel->MakeInteger(request, &whole).status();
-  }));
-  if (kernel->implementation_ != whole.implementation_) {
-    return absl::UnimplementedError("a piece is computed otherwise");
-  }
-  kernel->spec_.bias = {};
+MadeKernel MakeIntegerConvolution(const KernelRequest& request,
+                                  const IntegerConvolutionSpec& spec,
+                                  CpuLevel level) {
+  auto kernel = std::make_unique<IntegerConvolution>(spec, level);
+  RKNND_RETURN_IF_ERROR(kernel->Make(request, spec));
   return kernel;
-}
-
-absl::StatusOr<std::unique_ptr<IntegerConvolution>>
-IntegerConvolution::MakeWhole(const KernelRequest& request,
-                              IntegerConvolutionSpec spec) {
-  std::unique_ptr<IntegerConvolution> kernel(
-      new IntegerConvolution(std::move(spec)));
-  bool integer = false;
-  const absl::Status made = GuardDnnl(request.node, [&]() -> absl::Status {
-    RKNND_ASSIGN_OR_RETURN(integer, kernel->MakeInteger(request));
-    return absl::OkStatus();
-  });
-  if (absl::IsResourceExhausted(made)) return made;
-  if (!made.ok() || !integer) {
-    RKNND_RETURN_IF_ERROR(
-        GuardDnnl(request.node, [&] { return kernel->MakeFloat(request); }));
-  }
-  kernel->spec_.weights = {};
-  return kernel;
-}
-
-bool IntegerConvolution::reads_constant(size_t i) const {
-  return i == 0 || spec_.input_zero_at == i;
-}
-
-bool IntegerConvolution::FitsInt8() const {
-  return std::all_of(spec_.weights.begin(), spec_.weights.end(),
-                     [](int16_t w) { return w >= -128 && w <= 127; });
-}
-
-absl::Status IntegerConvolution::PackWeights(const KernelRequest& request,
-                                             const dnnl::memory::desc& wanted,
-                                             bool as_integers) {
-  const Dims dims = GroupedDims(spec_);
-  TensorSpec plain{DataType::kFloat32, Shape(dims.begin(), dims.end()), {}};
-  const auto pack =
-      [&]<class T>(const std::vector<T>& numbers) -> absl::Status {
-    RKNND_ASSIGN_OR_RETURN(
-        weights_,
-        request.weights.Store(wanted.get_size(), [&](std::byte* room) {
-          ReorderNow(Describe(plain), numbers.data(), wanted, room);
-        }));
-    return absl::OkStatus();
-  };
-  if (!as_integers) {
-    return pack(std::vector<float>(spec_.weights.begin(), spec_.weights.end()));
-  }
-  plain.type = DataType::kInt8;
-  return pack(std::vector<int8_t>(spec_.weights.begin(), spec_.weights.end()));
-}
-
-absl::Status IntegerConvolution::Pack(const KernelRequest& request,
-                                      const IntegerConvolution* whole,
-                                      bool as_integers) {
-  if (whole != nullptr) {
-    weights_ = whole->weights_;
-    bias_ = whole->bias_;
-    scale_ = whole->scale_;
-    return absl::OkStatus();
-  }
-  RKNND_RETURN_IF_ERROR(PackWeights(request, packed_desc_, as_integers));
-  if (!spec_.bias.empty()) {
-    RKNND_ASSIGN_OR_RETURN(
-        bias_, request.weights.StoreCopy(std::as_bytes(std::span(spec_.bias))));
-  }
-  if (!as_integers) {
-    RKNND_ASSIGN_OR_RETURN(
-        const std::byte* const scale,
-        request.weights.StoreCopy(std::as_bytes(std::span(spec_.scale))));
-    scale_ = As<float>(scale);
-  }
-  return absl::OkStatus();
-}
-
-void IntegerConvolution::SetPostOps(dnnl::primitive_attr& attributes) const {
-  const Epilogue& epilogue = spec_.epilogue;
-  dnnl::post_ops post_ops;
-  using dnnl::algorithm;
-  if (epilogue.activation == Activation::kRelu) {
-    post_ops.append_eltwise(1.0F, algorithm::eltwise_relu, 0.0F, 0.0F);
-  } else if (epilogue.activation == Activation::kLeakyRelu) {
-    post_ops.append_eltwise(1.0F, algorithm::eltwise_relu, epilogue.alpha,
-                            0.0F);
-  } else if (epilogue.activation == Activation::kClip) {
-    post_ops.append_eltwise(1.0F, algorithm::eltwise_clip, epilogue.alpha,
-                            epilogue.beta);
-  }
-  attributes.set_post_ops(post_ops);
-}
-
-absl::StatusOr<bool> IntegerConvolution::MakeInteger(
-    const KernelRequest& request, const IntegerConvolution* whole) {
-  if (whole == nullptr &&
-      (!HasByteProducts() || !FitsInt8() || spec_.input_zero_at.has_value())) {
-    return false;
-  }
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (spec_.output.type != DataType::kInt32) {
-    attributes.set_output_scales(spec_.scale.size() > 1 ? 1 << 1 : 0,
-                                 spec_.scale);
-  }
-  if (spec_.input_zero != 0) {
-    attributes.set_zero_points(DNNL_ARG_SRC, 0, {spec_.input_zero});
-  }
-  TensorSpec result = spec_.output;
-  if (SizeOf(result.type) == 1 && spec_.output_zero != 0) {
-    flips_ = IsMiddle(spec_);
-    rounds_ = !flips_;
-    result.type = rounds_                          ? DataType::kFloat32
-                  : result.type == DataType::kInt8 ? DataType::kUint8
-                                                   : DataType::kInt8;
-  }
-  SetPostOps(attributes);
-  const auto source = Describe(spec_.input);
-  const auto target = Describe(result);
-  const Primitive::primitive_desc chosen = Choose(
-      spec_, source,
-      whole != nullptr ? whole->packed_desc_
-                       : dnnl::memory::desc(GroupedDims(spec_), Type::s8,
-                                            dnnl::memory::format_tag::any),
-      target, attributes);
-  if (!chosen || IsSlow(chosen)) return false;
-  // May throw: before anything is stored.
-  const Primitive primitive(chosen);
-  implementation_ = chosen.impl_info_str();
-  packed_desc_ = chosen.weights_desc();
-  RKNND_RETURN_IF_ERROR(Pack(request, whole, /*as_integers=*/true));
-  scratch_ = chosen.scratchpad_desc().get_size();
-  if (rounds_) {
-    output_at_ = Aligned(scratch_);
-    scratch_ = output_at_ + Aligned(result.bytes());
-  }
-  std::vector<DnnlArgument> arguments = {
-      {DNNL_ARG_SRC, source},
-      {DNNL_ARG_DST, target},
-      {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()},
-      {DNNL_ARG_WEIGHTS, chosen.weights_desc(), weights_}};
-  if (bias_ != nullptr) {
-    arguments.push_back({DNNL_ARG_BIAS, chosen.bias_desc(), bias_});
-  }
-  call_.emplace(primitive, arguments);
-  return true;
-}
-
-absl::Status IntegerConvolution::MakeFloat(const KernelRequest& request,
-                                           const IntegerConvolution* whole) {
-  in_floats_ = true;
-  rounds_ = flips_ = false;
-  scratch_ = 0;
-  call_.reset();
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  TensorSpec source = spec_.input;
-  TensorSpec target = spec_.output;
-  source.type = target.type = DataType::kFloat32;
-  const Primitive::primitive_desc chosen = Choose(
-      spec_, Describe(source),
-      whole != nullptr ? whole->packed_desc_
-                       : dnnl::memory::desc(GroupedDims(spec_), Type::f32,
-                                            dnnl::memory::format_tag::any),
-      Describe(target), attributes);
-  if (!chosen) return request.node.Error("oneDNN has no kernel for it");
-  implementation_ = chosen.impl_info_str();
-  packed_desc_ = chosen.weights_desc();
-  RKNND_RETURN_IF_ERROR(Pack(request, whole, /*as_integers=*/false));
-  input_at_ = Aligned(chosen.scratchpad_desc().get_size());
-  output_at_ = input_at_ + Aligned(source.bytes());
-  scratch_ = output_at_ + Aligned(target.bytes());
-  std::vector<DnnlArgument> arguments = {
-      {DNNL_ARG_SRC, chosen.src_desc()},
-      {DNNL_ARG_DST, chosen.dst_desc()},
-      {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()},
-      {DNNL_ARG_WEIGHTS, chosen.weights_desc(), weights_}};
-  if (bias_ != nullptr) {
-    arguments.push_back({DNNL_ARG_BIAS, chosen.bias_desc(), bias_});
-  }
-  call_.emplace(Primitive(chosen), arguments);
-  return absl::OkStatus();
-}
-
-void IntegerConvolution::Widen(const std::byte* input, int32_t zero,
-                               float* out) const {
-  const int64_t count = spec_.input.elements();
-  const auto widen = [&](const auto* in) {
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = static_cast<float>(int32_t{in[i]} - zero);
-    }
-  };
-  spec_.input.type == DataType::kInt8 ? widen(As<int8_t>(input))
-                                      : widen(As<uint8_t>(input));
-}
-
-// `scale` moves by `step` with the elements.
-template <class T>
-void IntegerConvolution::FinishRun(const float* sums, const float* scale,
-                                   size_t step, int64_t count, T* out) const {
-  const Epilogue& epilogue = spec_.epilogue;
-  // Relu and leaky Relu are one thing, and none is one with slope 1.
-  const float slope = epilogue.activation == Activation::kRelu ? 0.0F
-                      : epilogue.activation == Activation::kLeakyRelu
-                          ? epilogue.alpha
-                          : 1.0F;
-  const bool clips = epilogue.activation == Activation::kClip;
-  const float low =
-      clips ? epilogue.alpha : std::numeric_limits<float>::lowest();
-  const float high = clips ? epilogue.beta : std::numeric_limits<float>::max();
-  for (int64_t i = 0; i < count; ++i) {
-    float v = sums[i] * scale[static_cast<size_t>(i) * step];
-    v = v < 0.0F ? v * slope : v;
-    v = v > low ? v : low;
-    v = v < high ? v : high;
-    if constexpr (std::is_same_v<T, float>) {
-      out[i] = v;
-    } else {
-      out[i] = Quantize<T>(v, spec_.output_zero);
-    }
-  }
-}
-
-template <class T>
-void IntegerConvolution::Finish(const float* sums, T* out) const {
-  const Shape& shape = spec_.output.shape;
-  const int64_t pixels = ProductOf(shape, 2, shape.size());
-  const int64_t count = spec_.output.elements();
-  if (spec_.scale.size() == 1) {
-    FinishRun(sums, scale_, 0, count, out);
-  } else if (spec_.output.channels_last()) {
-    for (int64_t at = 0; at < count; at += shape[1]) {
-      FinishRun(sums + at, scale_, 1, shape[1], out + at);
-    }
-  } else {
-    for (int64_t at = 0, plane = 0; at < count; at += pixels, ++plane) {
-      FinishRun(sums + at, scale_ + plane % shape[1], 0, pixels, out + at);
-    }
-  }
-}
-
-absl::Status IntegerConvolution::Run(Inputs inputs, Outputs outputs,
-                                     std::byte* scratch) const {
-  if (rounds_) {
-    auto* steps = As<float>(scratch + output_at_);
-    void* const data[] = {const_cast<std::byte*>(inputs[0]), steps, scratch};
-    RKNND_RETURN_IF_ERROR(call_->Run(data));
-    const int64_t count = spec_.output.elements();
-    const auto round = [&](auto* out) {
-      using T = std::remove_pointer_t<decltype(out)>;
-      for (int64_t i = 0; i < count; ++i) {
-        out[i] = Quantize<T>(steps[i], spec_.output_zero);
-      }
-    };
-    spec_.output.type == DataType::kInt8 ? round(As<int8_t>(outputs[0]))
-                                         : round(As<uint8_t>(outputs[0]));
-    return absl::OkStatus();
-  }
-  if (!in_floats_) {
-    void* const data[] = {const_cast<std::byte*>(inputs[0]), outputs[0],
-                          scratch};
-    RKNND_RETURN_IF_ERROR(call_->Run(data));
-    if (!flips_) return absl::OkStatus();
-    const int64_t count = spec_.output.elements();
-    auto* out = As<uint8_t>(outputs[0]);
-    for (int64_t i = 0; i < count; ++i) out[i] ^= 0x80;
-    return absl::OkStatus();
-  }
-  int32_t zero = spec_.input_zero;
-  if (spec_.input_zero_at.has_value()) {
-    const std::byte* at = inputs[*spec_.input_zero_at];
-    zero = spec_.input.type == DataType::kInt8 ? int32_t{*As<int8_t>(at)}
-                                               : int32_t{*As<uint8_t>(at)};
-  }
-  auto* source = As<float>(scratch + input_at_);
-  auto* sums = As<float>(scratch + output_at_);
-  Widen(inputs[0], zero, source);
-  void* const data[] = {source, sums, scratch};
-  RKNND_RETURN_IF_ERROR(call_->Run(data));
-  switch (spec_.output.type) {
-    case DataType::kInt8:
-      Finish(sums, As<int8_t>(outputs[0]));
-      break;
-    case DataType::kUint8:
-      Finish(sums, As<uint8_t>(outputs[0]));
-      break;
-    case DataType::kInt32: {
-      auto* out = As<int32_t>(outputs[0]);
-      const int64_t count = spec_.output.elements();
-      for (int64_t i = 0; i < count; ++i) {
-        out[i] = static_cast<int32_t>(sums[i]);
-      }
-      break;
-    }
-    default:
-      Finish(sums, As<float>(outputs[0]));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace rknnd::soft

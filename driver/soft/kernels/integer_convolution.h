@@ -1,16 +1,20 @@
 // The arithmetic of quantised convolutions and products: 8-bit activations
-// and weights known at load time, one rounding at the end.
+// and weights known at load time, sums exact in 32 bits (which wrap, as ONNX's
+// do), one rounding at the end.
 //
 //   out = round(activation((sum((x - x_zero) * (w - w_zero)) + bias) * scale))
 //         + out_zero
 //
-// On oneDNN's integer kernels where the CPU has dot products of bytes (VNNI)
-// and the weights are int8; elsewhere the same sums in floats: bytes on older
-// CPUs' integer kernels saturate on the way. Floats hold integers exactly up
-// to 2^24; a larger sum is off by less than 2^-23 of what is summed up, which
-// is nothing in 8 bits. Where the sums themselves are the answer (int32) and
-// may be that large, a plain loop on integers computes them
-// (exact_convolution.h).
+// On loops of our own for every CPU (driver/soft/bytes), the same to the bit on
+// all of them:
+//
+//   input ──▶ band: rows in the form that the CPU multiplies, padding written
+//             out, as much as stays in a core's cache
+//         ──▶ tiles: pixels of the band by blocks of output channels, rounded
+//             while in registers ──▶ output
+//
+// Cores of a gang share out rows of the output, or its channels where there are
+// few rows; the sums are exact, so the bits are the same however they do.
 //
 // Thread: made by the loading thread, run by any worker.
 
@@ -19,15 +23,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "driver/soft/kernels/convolution_cut.h"
-#include "driver/soft/kernels/onednn.h"
+#include "driver/soft/bytes/cpu_level.h"
 #include "driver/soft/kernels/operator.h"
 
 namespace rknnd::soft {
@@ -51,63 +51,10 @@ struct IntegerConvolutionSpec {
   Epilogue epilogue;
 };
 
-class IntegerConvolution final : public Kernel {
- public:
-  static absl::StatusOr<std::unique_ptr<Kernel>> Make(
-      const KernelRequest& request, IntegerConvolutionSpec spec);
-  // The same in pieces for the cores of a gang.
-  static absl::StatusOr<std::unique_ptr<Kernel>> MakeShared(
-      const KernelRequest& request, IntegerConvolutionSpec spec);
-
-  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
-  [[nodiscard]] bool reads_constant(size_t i) const override;
-  absl::Status Run(std::span<const std::byte* const> inputs,
-                   std::span<std::byte* const> outputs,
-                   std::byte* scratch) const override;
-
- private:
-  explicit IntegerConvolution(IntegerConvolutionSpec spec);
-
-  static absl::StatusOr<std::unique_ptr<IntegerConvolution>> MakeWhole(
-      const KernelRequest& request, IntegerConvolutionSpec spec);
-  // A part of the pictures or of their rows, on the packed weights of `whole`.
-  // UNIMPLEMENTED where oneDNN would compute it otherwise.
-  static absl::StatusOr<std::unique_ptr<Kernel>> MakePiece(
-      const KernelRequest& request, const IntegerConvolution& whole,
-      const ConvolutionPiece& piece);
-
-  // Throw dnnl::error and std::bad_alloc. False: no quick kernel. `whole`:
-  // this is a piece of it.
-  absl::StatusOr<bool> MakeInteger(const KernelRequest& request,
-                                   const IntegerConvolution* whole = nullptr);
-  absl::Status MakeFloat(const KernelRequest& request,
-                         const IntegerConvolution* whole = nullptr);
-  // Weights, bias and scales; or those of `whole`.
-  absl::Status Pack(const KernelRequest& request,
-                    const IntegerConvolution* whole, bool as_integers);
-  absl::Status PackWeights(const KernelRequest& request,
-                           const dnnl::memory::desc& wanted, bool as_integers);
-  [[nodiscard]] bool FitsInt8() const;
-  void SetPostOps(dnnl::primitive_attr& attributes) const;
-  void Widen(const std::byte* input, int32_t zero, float* out) const;
-  template <class T>
-  void Finish(const float* sums, T* out) const;
-  template <class T>
-  void FinishRun(const float* sums, const float* scale, size_t step,
-                 int64_t count, T* out) const;
-
-  IntegerConvolutionSpec spec_;
-  dnnl::memory::desc packed_desc_;  // of the weights
-  std::string implementation_;      // oneDNN's name for it
-  const std::byte* weights_ = nullptr;
-  const std::byte* bias_ = nullptr;
-  const float* scale_ = nullptr;  // of the float form
-  std::optional<DnnlCall> call_;
-  bool in_floats_ = false;
-  bool rounds_ = false;  // the steps, which oneDNN leaves as floats
-  bool flips_ = false;   // the signedness of what oneDNN gives
-  size_t scratch_ = 0, input_at_ = 0, output_at_ = 0;
-};
+// `level`: what it is computed with; tests try all that the CPU has.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeIntegerConvolution(
+    const KernelRequest& request, const IntegerConvolutionSpec& spec,
+    CpuLevel level = CurrentCpuLevel());
 
 }  // namespace rknnd::soft
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "driver/soft/bytes/cpu_level.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/operator.h"
 
@@ -179,11 +180,18 @@ const OperatorTable& OperatorTable::Get() {
 }
 
 int ChannelBlock() {
-#if defined(__x86_64__) || defined(__i386__)
-  if (__builtin_cpu_supports("avx512f")) return 16;
-  if (__builtin_cpu_supports("avx2")) return 8;
-#endif
-  return 1;
+  switch (CurrentCpuLevel()) {
+    case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
+      return 16;
+    case CpuLevel::kSse41:
+    case CpuLevel::kAvx:
+    case CpuLevel::kAvx2:
+    case CpuLevel::kAvx2Vnni:
+      return 8;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace rknnd::soft

@@ -196,7 +196,7 @@ MadeKernel MakeLinear(const KernelRequest& request) {
     spec.epilogue.alpha /= y.scale[0];
     spec.epilogue.beta /= y.scale[0];
   }
-  return IntegerConvolution::MakeShared(request, std::move(spec));
+  return MakeIntegerConvolution(request, spec);
 }
 
 MadeKernel MakeInteger(const KernelRequest& request) {
@@ -222,7 +222,7 @@ MadeKernel MakeInteger(const KernelRequest& request) {
                             : int32_t{*zero->as<uint8_t>()};
     }
   }
-  return IntegerConvolution::MakeShared(request, std::move(spec));
+  return MakeIntegerConvolution(request, spec);
 }
 
 }  // namespace

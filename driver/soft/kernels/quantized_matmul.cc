@@ -214,7 +214,7 @@ MadeKernel MakeQuick(const KernelRequest& request, const Product& product,
   spec.bias = std::move(steps.bias);
   spec.output_zero = steps.zero;
   spec.epilogue = steps.epilogue;
-  return IntegerConvolution::Make(request, std::move(spec));
+  return MakeIntegerConvolution(request, spec);
 }
 
 class PlainProduct final : public Kernel {

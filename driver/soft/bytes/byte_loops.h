@@ -1,0 +1,294 @@
+// The loops of byte_kernels.h, written once. Each level of CPU instantiates them
+// with its own vector type `V`, in a file that is compiled for that CPU; `V` is
+// local to that file, and so is all that comes of it: nothing compiled for one
+// CPU can be linked where another is meant. For the same reason nothing here is
+// a plain inline function.
+//
+// V has:
+//   kLanes                    channels that one vector of results holds
+//   kSums                     vectors of sums that make up one of results
+//   kGroups                   vectors of results that a tile has at most
+//   kPixels                   pixels of a tile
+//   kForm                     ByteForm of the activations
+//   Sum, Weights, Values      registers
+//   Zero()                    a Sum
+//   LoadWeights(at, s)        those of sum s of a group that begins at `at`
+//   Broadcast(at)             a quad of activations, for all channels
+//   Dot(sum, weights, values) the sum with their products
+//   Join(sums)                the int32 of kLanes channels
+
+#ifndef DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
+#define DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "driver/soft/bytes/byte_kernels.h"
+
+namespace rknnd::soft {
+
+// Vectors of so many channels, with the compiler's own operators.
+template <size_t kLanes>
+struct VectorsOf;
+template <>
+struct VectorsOf<4> {
+  using Ints [[gnu::vector_size(16)]] = int32_t;
+  using Floats [[gnu::vector_size(16)]] = float;
+  using Bytes [[gnu::vector_size(4)]] = int8_t;
+};
+template <>
+struct VectorsOf<8> {
+  using Ints [[gnu::vector_size(32)]] = int32_t;
+  using Floats [[gnu::vector_size(32)]] = float;
+  using Bytes [[gnu::vector_size(8)]] = int8_t;
+};
+template <>
+struct VectorsOf<16> {
+  using Ints [[gnu::vector_size(64)]] = int32_t;
+  using Floats [[gnu::vector_size(64)]] = float;
+  using Bytes [[gnu::vector_size(16)]] = int8_t;
+};
+
+template <class V>
+struct ByteLoops {
+  static constexpr size_t kLanes = V::kLanes;
+  using Ints = typename VectorsOf<kLanes>::Ints;
+  using Floats = typename VectorsOf<kLanes>::Floats;
+  using Bytes = typename VectorsOf<kLanes>::Bytes;
+
+  template <class T>
+  static T Load(const void* at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  template <class T>
+  static void Store(const T& value, size_t valid, std::byte* to) {
+    if (valid >= kLanes) {
+      std::memcpy(to, &value, sizeof value);
+    } else {
+      std::memcpy(to, &value, valid * (sizeof value / kLanes));
+    }
+  }
+
+  // From sums of the channels from `channel` on, of which `valid` exist, to
+  // steps.
+  static Floats Steps(const ByteEpilogue& epilogue, const Floats& sums,
+                      size_t channel) {
+    Floats v = sums + Load<Floats>(epilogue.bias + channel);
+    v *= Load<Floats>(epilogue.scale + channel);
+    v = v < 0.0F ? v * epilogue.slope : v;
+    v = v > epilogue.low ? v : epilogue.low + Floats{};
+    return v < epilogue.high ? v : epilogue.high + Floats{};
+  }
+  static Bytes Round(const ByteEpilogue& epilogue, const Floats& steps) {
+    constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+    const Floats rounded = (steps + kRound) - kRound;
+    const Ints numbers =
+        __builtin_convertvector(rounded, Ints) + epilogue.zero;
+    return __builtin_convertvector(numbers, Bytes);
+  }
+
+  // The sums of so many pixels, `T` being int32 or float.
+  template <class T>
+  static void FinishPixels(const ByteEpilogue& epilogue, const T* sums,
+                           size_t count, size_t channel, size_t valid,
+                           std::byte* pixel, size_t step) {
+    pixel += channel * SizeOf(epilogue.output);
+    for (size_t p = 0; p < count; ++p, pixel += step) {
+      Floats whole;
+      if constexpr (std::is_same_v<T, Ints>) {
+        const Ints all = sums[p] + Load<Ints>(epilogue.start + channel);
+        if (epilogue.output == ByteOutput::kSum) {
+          Store(all, valid, pixel);
+          continue;
+        }
+        whole = __builtin_convertvector(all, Floats);
+      } else {
+        whole = sums[p];
+        if (epilogue.output == ByteOutput::kSum) {
+          Store(__builtin_convertvector(whole, Ints), valid, pixel);
+          continue;
+        }
+      }
+      const Floats steps = Steps(epilogue, whole, channel);
+      if (epilogue.output == ByteOutput::kFloat) {
+        Store(steps, valid, pixel);
+      } else {
+        Store(Round(epilogue, steps), valid, pixel);
+      }
+    }
+  }
+
+  // `kPixels` pixels and `kGroups` vectors of results at once.
+  template <size_t kPixels, size_t kGroups>
+  static void Multiply(const ByteTile& tile, const ByteEpilogue& epilogue,
+                       size_t first, size_t channel) {
+    constexpr size_t kSums = kGroups * V::kSums;
+    constexpr size_t kGroupBytes = kLanes * kQuad;
+    typename V::Sum sums[kPixels][kSums];
+    const std::byte* pixels[kPixels];
+#pragma GCC unroll 16
+    for (size_t p = 0; p < kPixels; ++p) {
+      pixels[p] = tile.pixels[first + p];
+#pragma GCC unroll 16
+      for (size_t s = 0; s < kSums; ++s) sums[p][s] = V::Zero();
+    }
+    const int8_t* weights = tile.weights + channel * kQuad;
+    constexpr auto kStep = static_cast<ptrdiff_t>(kQuad * SizeOf(V::kForm));
+    const auto length = static_cast<ptrdiff_t>(tile.quads) * kStep;
+    for (size_t run = 0; run < tile.runs; ++run) {
+      const ptrdiff_t begin = tile.offsets[run];
+      const ptrdiff_t end = begin + length;
+      for (ptrdiff_t at = begin; at < end; at += kStep) {
+        typename V::Weights w[kSums];
+#pragma GCC unroll 16
+        for (size_t s = 0; s < kSums; ++s) {
+          w[s] = V::LoadWeights(weights + s / V::kSums * kGroupBytes,
+                                s % V::kSums);
+        }
+#pragma GCC unroll 16
+        for (size_t p = 0; p < kPixels; ++p) {
+          const typename V::Values x = V::Broadcast(pixels[p] + at);
+#pragma GCC unroll 16
+          for (size_t s = 0; s < kSums; ++s) {
+            sums[p][s] = V::Dot(sums[p][s], w[s], x);
+          }
+        }
+        weights += tile.weight_step;
+      }
+    }
+    // By way of memory: rounding is many instructions, here once for all pixels.
+    Ints results[kGroups][kPixels];
+#pragma GCC unroll 16
+    for (size_t p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 16
+      for (size_t g = 0; g < kGroups; ++g) {
+        results[g][p] = V::template Join<Ints>(&sums[p][g * V::kSums]);
+      }
+    }
+    for (size_t g = 0; g < kGroups; ++g) {
+      const size_t at = channel + g * kLanes;
+      FinishPixels(epilogue, results[g], kPixels, at, tile.channels - at,
+                   tile.output + first * tile.output_step, tile.output_step);
+    }
+  }
+
+  template <size_t kGroups>
+  static void MultiplyAll(const ByteTile& tile, const ByteEpilogue& epilogue,
+                          size_t channel) {
+    size_t first = 0;
+    for (; first + V::kPixels <= tile.count; first += V::kPixels) {
+      Multiply<V::kPixels, kGroups>(tile, epilogue, first, channel);
+    }
+    const size_t left = tile.count - first;
+    if ((left & 4) != 0) {
+      Multiply<4, kGroups>(tile, epilogue, first, channel);
+      first += 4;
+    }
+    if ((left & 2) != 0) {
+      Multiply<2, kGroups>(tile, epilogue, first, channel);
+      first += 2;
+    }
+    if ((left & 1) != 0) {
+      Multiply<1, kGroups>(tile, epilogue, first, channel);
+    }
+  }
+
+  static void Tile(const ByteTile& tile, const ByteEpilogue& epilogue) {
+    static_assert(V::kPixels <= 8);
+    size_t channel = 0;
+    if constexpr (V::kGroups > 1) {
+      constexpr size_t kWide = V::kGroups * kLanes;
+      // The last group may be partly filled, but must have somebody in it.
+      while (tile.channels > channel + kWide - kLanes) {
+        MultiplyAll<V::kGroups>(tile, epilogue, channel);
+        channel += kWide;
+      }
+    }
+    for (; channel < tile.channels; channel += kLanes) {
+      MultiplyAll<1>(tile, epilogue, channel);
+    }
+  }
+
+  template <size_t kPixels>
+  static void MultiplyDepthwise(const DepthwiseTile& tile,
+                                const ByteEpilogue& epilogue, size_t first) {
+    const std::byte* pixels[kPixels];
+#pragma GCC unroll 16
+    for (size_t p = 0; p < kPixels; ++p) pixels[p] = tile.pixels[first + p];
+    for (size_t channel = 0; channel < tile.channels; channel += kLanes) {
+      Floats sums[kPixels];
+#pragma GCC unroll 16
+      for (size_t p = 0; p < kPixels; ++p) sums[p] = Floats{};
+      const int8_t* weights = tile.weights + channel;
+      const auto at = static_cast<ptrdiff_t>(channel * sizeof(float));
+      for (size_t tap = 0; tap < tile.taps; ++tap) {
+        const Floats w =
+            __builtin_convertvector(Load<Bytes>(weights), Floats);
+        const ptrdiff_t offset = tile.offsets[tap] + at;
+#pragma GCC unroll 16
+        for (size_t p = 0; p < kPixels; ++p) {
+          sums[p] += Load<Floats>(pixels[p] + offset) * w;
+        }
+        weights += tile.weight_step;
+      }
+      FinishPixels(epilogue, sums, kPixels, channel, tile.channels - channel,
+                   tile.output + first * tile.output_step, tile.output_step);
+    }
+  }
+
+  static void Depthwise(const DepthwiseTile& tile,
+                        const ByteEpilogue& epilogue) {
+    size_t first = 0;
+    for (; first + 4 <= tile.count; first += 4) {
+      MultiplyDepthwise<4>(tile, epilogue, first);
+    }
+    for (; first < tile.count; ++first) {
+      MultiplyDepthwise<1>(tile, epilogue, first);
+    }
+  }
+
+  static void Convert(const std::byte* from, bool is_signed, size_t count,
+                      std::byte* to) {
+    if constexpr (V::kForm == ByteForm::kWide) {
+      auto* const out = reinterpret_cast<int16_t*>(to);
+      if (is_signed) {
+        const auto* const in = reinterpret_cast<const int8_t*>(from);
+        for (size_t i = 0; i < count; ++i) out[i] = in[i];
+      } else {
+        const auto* const in = reinterpret_cast<const uint8_t*>(from);
+        for (size_t i = 0; i < count; ++i) out[i] = in[i];
+      }
+    } else if (is_signed == (V::kForm == ByteForm::kSigned)) {
+      std::memcpy(to, from, count);
+    } else {
+      for (size_t i = 0; i < count; ++i) to[i] = from[i] ^ std::byte{0x80};
+    }
+  }
+
+  static void ToFloats(const std::byte* from, bool is_signed, int32_t zero,
+                       size_t count, float* to) {
+    if (is_signed) {
+      const auto* const in = reinterpret_cast<const int8_t*>(from);
+      for (size_t i = 0; i < count; ++i) {
+        to[i] = static_cast<float>(int32_t{in[i]} - zero);
+      }
+    } else {
+      const auto* const in = reinterpret_cast<const uint8_t*>(from);
+      for (size_t i = 0; i < count; ++i) {
+        to[i] = static_cast<float>(int32_t{in[i]} - zero);
+      }
+    }
+  }
+
+  static constexpr ByteKernels Kernels(const char* name) {
+    return {name, V::kForm, Tile, Depthwise, Convert, ToFloats};
+  }
+};
+
+}  // namespace rknnd::soft
+
+#endif  // DRIVER_SOFT_BYTES_BYTE_LOOPS_H_

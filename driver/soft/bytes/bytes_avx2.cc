@@ -1,0 +1,44 @@
+// Products of bytes with AVX2: activations as int16, weights widened as they are
+// read, two products added at once. (Multiplying bytes directly, as pmaddubsw
+// does, saturates at 16 bits.)
+
+#include <immintrin.h>
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Avx2 {
+  static constexpr size_t kLanes = 8, kSums = 2, kGroups = 1, kPixels = 6;
+  static constexpr ByteForm kForm = ByteForm::kWide;
+  using Sum = __m256i;  // two of each of four channels
+  using Weights = __m256i;
+  using Values = __m256i;
+
+  static Sum Zero() { return _mm256_setzero_si256(); }
+  static Weights LoadWeights(const int8_t* at, size_t s) {
+    return _mm256_cvtepi8_epi16(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + s * 16)));
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm256_castpd_si256(
+        _mm256_broadcast_sd(reinterpret_cast<const double*>(at)));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(weights, values));
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    // Within each half: channels 0 1 4 5 | 2 3 6 7.
+    return reinterpret_cast<Ints>(_mm256_permute4x64_epi64(
+        _mm256_hadd_epi32(sums[0], sums[1]), _MM_SHUFFLE(3, 1, 2, 0)));
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesAvx2 = ByteLoops<Avx2>::Kernels("avx2");
+
+}  // namespace rknnd::soft

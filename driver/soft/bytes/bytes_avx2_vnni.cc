@@ -1,0 +1,44 @@
+// Products of bytes with AVX-VNNI: four at once, unsigned activations by signed
+// weights, without saturation on the way.
+
+#include <immintrin.h>
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Avx2Vnni {
+  static constexpr size_t kLanes = 8, kSums = 1, kGroups = 2, kPixels = 6;
+  static constexpr ByteForm kForm = ByteForm::kUnsigned;
+  using Sum = __m256i;
+  using Weights = __m256i;
+  using Values = __m256i;
+
+  static Sum Zero() { return _mm256_setzero_si256(); }
+  static Weights LoadWeights(const int8_t* at, size_t) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm256_castps_si256(
+        _mm256_broadcast_ss(reinterpret_cast<const float*>(at)));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    // g++ 12 copies each sum around the intrinsic of the same name.
+    asm("%{vex%} vpdpbusd %2, %1, %0"
+        : "+x"(sum)
+        : "x"(values), "x"(weights));
+    return sum;
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    return reinterpret_cast<Ints>(sums[0]);
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesAvx2Vnni = ByteLoops<Avx2Vnni>::Kernels("avx2_vnni");
+
+}  // namespace rknnd::soft

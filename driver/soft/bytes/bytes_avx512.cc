@@ -1,0 +1,48 @@
+// Products of bytes with AVX-512 of CPUs that have no dot product of bytes:
+// activations as int16, weights widened as they are read, two products added at
+// once.
+
+#include <immintrin.h>
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Avx512 {
+  static constexpr size_t kLanes = 16, kSums = 2, kGroups = 1, kPixels = 8;
+  static constexpr ByteForm kForm = ByteForm::kWide;
+  using Sum = __m512i;  // two of each of eight channels
+  using Weights = __m512i;
+  using Values = __m512i;
+
+  static Sum Zero() { return _mm512_setzero_si512(); }
+  static Weights LoadWeights(const int8_t* at, size_t s) {
+    return _mm512_cvtepi8_epi16(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + s * 32)));
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm512_castpd_si512(_mm512_broadcastsd_pd(
+        _mm_load_sd(reinterpret_cast<const double*>(at))));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(weights, values));
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14,
+                                          12, 10, 8, 6, 4, 2, 0);
+    const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13,
+                                         11, 9, 7, 5, 3, 1);
+    return reinterpret_cast<Ints>(
+        _mm512_add_epi32(_mm512_permutex2var_epi32(sums[0], even, sums[1]),
+                         _mm512_permutex2var_epi32(sums[0], odd, sums[1])));
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesAvx512 = ByteLoops<Avx512>::Kernels("avx512");
+
+}  // namespace rknnd::soft

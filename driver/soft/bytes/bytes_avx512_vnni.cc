@@ -1,0 +1,43 @@
+// Products of bytes with AVX-512 VNNI: four at once, unsigned activations by
+// signed weights, without saturation on the way.
+
+#include <immintrin.h>
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Avx512Vnni {
+  static constexpr size_t kLanes = 16, kSums = 1, kGroups = 2, kPixels = 8;
+  static constexpr ByteForm kForm = ByteForm::kUnsigned;
+  using Sum = __m512i;
+  using Weights = __m512i;
+  using Values = __m512i;
+
+  static Sum Zero() { return _mm512_setzero_si512(); }
+  static Weights LoadWeights(const int8_t* at, size_t) {
+    return _mm512_loadu_si512(at);
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm512_castps_si512(_mm512_broadcastss_ps(
+        _mm_load_ss(reinterpret_cast<const float*>(at))));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    // g++ 12 copies each sum around the intrinsic of the same name.
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(values), "v"(weights));
+    return sum;
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    return reinterpret_cast<Ints>(sums[0]);
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesAvx512Vnni =
+    ByteLoops<Avx512Vnni>::Kernels("avx512_vnni");
+
+}  // namespace rknnd::soft

@@ -1,0 +1,37 @@
+// Products of bytes with the dot product of ARMv8.2: four at once, both signed.
+
+#include <arm_neon.h>
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct NeonDot {
+  static constexpr size_t kLanes = 4, kSums = 1, kGroups = 4, kPixels = 6;
+  static constexpr ByteForm kForm = ByteForm::kSigned;
+  using Sum = int32x4_t;
+  using Weights = int8x16_t;
+  using Values = int8x16_t;
+
+  static Sum Zero() { return vdupq_n_s32(0); }
+  static Weights LoadWeights(const int8_t* at, size_t) { return vld1q_s8(at); }
+  static Values Broadcast(const std::byte* at) {
+    return vreinterpretq_s8_s32(
+        vld1q_dup_s32(reinterpret_cast<const int32_t*>(at)));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return vdotq_s32(sum, weights, values);
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    return reinterpret_cast<Ints>(sums[0]);
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesNeonDot = ByteLoops<NeonDot>::Kernels("neon_dot");
+
+}  // namespace rknnd::soft

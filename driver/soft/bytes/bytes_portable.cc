@@ -1,0 +1,54 @@
+// Products of bytes as the compiler makes them of plain loops, for CPUs that no
+// other file here is for. Slow, and what the tests hold the others against.
+
+#include "driver/soft/bytes/byte_loops.h"
+#include "driver/soft/bytes/levels.h"
+
+namespace rknnd::soft {
+namespace {
+
+struct Portable {
+  static constexpr size_t kLanes = 4, kSums = 1, kGroups = 1, kPixels = 4;
+  static constexpr ByteForm kForm = ByteForm::kWide;
+  using Sum [[gnu::vector_size(16)]] = int32_t;
+  struct Weights {
+    int8_t at[kLanes][kQuad];
+  };
+  struct Values {
+    int16_t at[kQuad];
+  };
+
+  static Sum Zero() { return Sum{}; }
+  static Weights LoadWeights(const int8_t* at, size_t) {
+    Weights weights;
+    std::memcpy(&weights, at, sizeof weights);
+    return weights;
+  }
+  static Values Broadcast(const std::byte* at) {
+    Values values;
+    std::memcpy(&values, at, sizeof values);
+    return values;
+  }
+  static Sum Dot(Sum sum, const Weights& weights, const Values& values) {
+    // Sums wrap, as those of the vector instructions do.
+    using Unsigned [[gnu::vector_size(16)]] = uint32_t;
+    Unsigned result = reinterpret_cast<Unsigned>(sum);
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      for (size_t i = 0; i < kQuad; ++i) {
+        result[lane] += static_cast<uint32_t>(int32_t{weights.at[lane][i]} *
+                                              values.at[i]);
+      }
+    }
+    return reinterpret_cast<Sum>(result);
+  }
+  template <class Ints>
+  static Ints Join(const Sum* sums) {
+    return reinterpret_cast<Ints>(sums[0]);
+  }
+};
+
+}  // namespace
+
+constexpr ByteKernels kBytesPortable = ByteLoops<Portable>::Kernels("portable");
+
+}  // namespace rknnd::soft

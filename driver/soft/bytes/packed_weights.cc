@@ -1,0 +1,110 @@
+// See packed_weights.h.
+
+#include "driver/soft/bytes/packed_weights.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rknnd::soft {
+namespace {
+
+constexpr auto kInQuad = static_cast<int64_t>(kQuad);
+constexpr auto kInBlock = static_cast<int64_t>(kByteBlock);
+
+int32_t Nearest(int32_t weight) { return std::clamp(weight, -128, 127); }
+
+int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+int64_t PackedShape::quads() const {
+  return (inputs * positions + kInQuad - 1) / kInQuad;
+}
+
+int64_t PackedShape::blocks() const {
+  return (outputs + kInBlock - 1) / kInBlock;
+}
+
+int64_t PackedShape::ChannelsOf(int64_t b) const {
+  return std::min(kInBlock, outputs - b * kInBlock);
+}
+
+size_t PackedShape::StepOf(int64_t b) const {
+  return static_cast<size_t>(RoundUp(ChannelsOf(b), kInQuad) * kInQuad);
+}
+
+size_t PackedShape::GroupBytes() const {
+  return static_cast<size_t>(RoundUp(outputs, kInQuad) * kInQuad * runs() *
+                             quads());
+}
+
+size_t PackedShape::OffsetOf(int64_t group, int64_t b) const {
+  return static_cast<size_t>(group) * GroupBytes() +
+         static_cast<size_t>(b * kInBlock * kInQuad * runs() * quads());
+}
+
+int64_t RoundsOf(std::span<const int16_t> weights) {
+  int64_t rounds = 1;
+  for (const int16_t w : weights) {
+    int32_t rest = w;
+    for (int64_t n = 1; rest != Nearest(rest); ++n) {
+      rest -= Nearest(rest);
+      rounds = std::max(rounds, n + 1);
+    }
+  }
+  return rounds;
+}
+
+void PackWeights(const PackedShape& shape, std::span<const int16_t> weights,
+                 std::byte* to) {
+  const int64_t each = shape.inputs * shape.kernel;
+  const int64_t once = shape.kernel / shape.positions;  // runs
+  for (int64_t o = 0; o < shape.groups * shape.outputs; ++o) {
+    const int64_t block = o % shape.outputs / kInBlock;
+    const int64_t lane = o % shape.outputs % kInBlock;
+    const size_t step = shape.StepOf(block);
+    std::byte* const channel = to +
+                               shape.OffsetOf(o / shape.outputs, block) +
+                               static_cast<size_t>(lane) * kQuad;
+    const int16_t* const from = weights.data() + o * each;
+    for (int64_t run = 0; run < shape.runs(); ++run) {
+      for (int64_t i = 0; i < shape.inputs * shape.positions; ++i) {
+        const int64_t position =
+            run % once * shape.positions + i / shape.inputs;
+        int32_t w = from[i % shape.inputs * shape.kernel + position];
+        for (int64_t round = run / once; round > 0; --round) w -= Nearest(w);
+        const int64_t quad = run * shape.quads() + i / kInQuad;
+        channel[static_cast<size_t>(quad) * step +
+                static_cast<size_t>(i % kInQuad)] =
+            static_cast<std::byte>(Nearest(w));
+      }
+    }
+  }
+}
+
+size_t DepthwiseBytes(int64_t channels, int64_t kernel) {
+  return static_cast<size_t>(channels * kernel) + kWeightSlack;
+}
+
+void PackDepthwise(int64_t channels, int64_t kernel,
+                   std::span<const int16_t> weights, std::byte* to) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t k = 0; k < kernel; ++k) {
+      to[k * channels + c] =
+          static_cast<std::byte>(weights[static_cast<size_t>(c * kernel + k)]);
+    }
+  }
+}
+
+std::vector<int32_t> WeightSums(std::span<const int16_t> weights,
+                                int64_t outputs) {
+  const auto each =
+      static_cast<ptrdiff_t>(weights.size()) / static_cast<ptrdiff_t>(outputs);
+  std::vector<int32_t> sums;
+  for (auto at = weights.begin(); at < weights.end(); at += each) {
+    sums.push_back(std::accumulate(at, at + each, int32_t{0}));
+  }
+  return sums;
+}
+
+}  // namespace rknnd::soft
