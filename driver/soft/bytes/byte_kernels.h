@@ -14,8 +14,9 @@
 // stretch lacks to a whole quad has weights of zero, so that any readable bytes
 // may stand there.
 //
-// Weights lie the same on every CPU (PackedWeights): as int8, by blocks of up to
-// 32 output channels, in each block quad by quad: four bytes of each channel.
+// Weights lie the same on every CPU (PackedWeights): as int8, by blocks of up
+// to 32 output channels, in each block quad by quad: four bytes of each
+// channel.
 //
 // Thread: any. Nothing allocates.
 
@@ -60,9 +61,9 @@ struct ByteEpilogue {
   ByteOutput output = ByteOutput::kByte;
 };
 
-inline constexpr size_t kByteLanes = 16;   // of the widest CPU
-inline constexpr size_t kByteBlock = 32;   // output channels of packed weights
-inline constexpr size_t kQuad = 4;         // inputs multiplied at once
+inline constexpr size_t kByteLanes = 16;    // of the widest CPU
+inline constexpr size_t kByteBlock = 32;    // output channels of packed weights
+inline constexpr size_t kQuad = 4;          // inputs multiplied at once
 inline constexpr size_t kWeightSlack = 64;  // readable behind packed weights
 
 // One block of channels for any number of pixels.

@@ -1,8 +1,8 @@
-// The loops of byte_kernels.h, written once. Each level of CPU instantiates them
-// with its own vector type `V`, in a file that is compiled for that CPU; `V` is
-// local to that file, and so is all that comes of it: nothing compiled for one
-// CPU can be linked where another is meant. For the same reason nothing here is
-// a plain inline function.
+// The loops of byte_kernels.h, written once. Each level of CPU instantiates
+// them with its own vector type `V`, in a file that is compiled for that CPU;
+// `V` is local to that file, and so is all that comes of it: nothing compiled
+// for one CPU can be linked where another is meant. For the same reason nothing
+// here is a plain inline function.
 //
 // V has:
 //   kLanes                    channels that one vector of results holds
@@ -16,6 +16,10 @@
 //   Broadcast(at)             a quad of activations, for all channels
 //   Dot(sum, weights, values) the sum with their products
 //   Join(sums)                the int32 of kLanes channels
+//   Widen(at)                 int32 of kLanes int8
+//   Narrow(ints)              their lowest bytes (compilers convert such
+//   vectors
+//                             number by number)
 
 #ifndef DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
 #define DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
@@ -68,59 +72,93 @@ struct ByteLoops {
   static void Store(const T& value, size_t valid, std::byte* to) {
     if (valid >= kLanes) {
       std::memcpy(to, &value, sizeof value);
-    } else {
-      std::memcpy(to, &value, valid * (sizeof value / kLanes));
+      return;
     }
+    // In pieces of known sizes: a call to memcpy takes longer than the sums.
+    const auto* from = reinterpret_cast<const std::byte*>(&value);
+    constexpr size_t kEach = sizeof value / kLanes;
+    const auto move = [&]<size_t kCount>() {
+      if ((valid & kCount) == 0) return;
+      std::memcpy(to, from, kCount * kEach);
+      to += kCount * kEach;
+      from += kCount * kEach;
+    };
+    move.template operator()<8>();
+    move.template operator()<4>();
+    move.template operator()<2>();
+    move.template operator()<1>();
   }
 
-  // From sums of the channels from `channel` on, of which `valid` exist, to
-  // steps.
-  static Floats Steps(const ByteEpilogue& epilogue, const Floats& sums,
-                      size_t channel) {
-    Floats v = sums + Load<Floats>(epilogue.bias + channel);
-    v *= Load<Floats>(epilogue.scale + channel);
-    v = v < 0.0F ? v * epilogue.slope : v;
-    v = v > epilogue.low ? v : epilogue.low + Floats{};
-    return v < epilogue.high ? v : epilogue.high + Floats{};
-  }
-  static Bytes Round(const ByteEpilogue& epilogue, const Floats& steps) {
-    constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
-    const Floats rounded = (steps + kRound) - kRound;
-    const Ints numbers =
-        __builtin_convertvector(rounded, Ints) + epilogue.zero;
-    return __builtin_convertvector(numbers, Bytes);
-  }
+  // The epilogue of the channels from `channel` on, in registers: what is
+  // stored through a std::byte* may be anything, as far as a compiler knows.
+  struct Rounding {
+    Ints start, zero;
+    Floats bias, scale, slope, low, high;
+    ByteOutput output;
 
-  // The sums of so many pixels, `T` being int32 or float.
-  template <class T>
+    Rounding(const ByteEpilogue& epilogue, size_t channel)
+        : start(epilogue.start == nullptr
+                    ? Ints{}
+                    : Load<Ints>(epilogue.start + channel)),
+          zero(Ints{} + epilogue.zero),
+          bias(Load<Floats>(epilogue.bias + channel)),
+          scale(Load<Floats>(epilogue.scale + channel)),
+          slope(Floats{} + epilogue.slope),
+          low(Floats{} + epilogue.low),
+          high(Floats{} + epilogue.high),
+          output(epilogue.output) {}
+
+    [[nodiscard]] Floats Steps(const Floats& sums) const {
+      Floats v = (sums + bias) * scale;
+      v = v < 0.0F ? v * slope : v;
+      v = v > low ? v : low;
+      return v < high ? v : high;
+    }
+    [[nodiscard]] Bytes Round(const Floats& steps) const {
+      constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+      const Floats rounded = (steps + kRound) - kRound;
+      return V::template Narrow<Bytes>(
+          static_cast<Ints>(__builtin_convertvector(rounded, Ints) + zero));
+    }
+  };
+
+  // The sums of `kCount` pixels, `T` being Ints or Floats.
+  template <size_t kCount, class T>
   static void FinishPixels(const ByteEpilogue& epilogue, const T* sums,
-                           size_t count, size_t channel, size_t valid,
-                           std::byte* pixel, size_t step) {
-    pixel += channel * SizeOf(epilogue.output);
-    for (size_t p = 0; p < count; ++p, pixel += step) {
-      Floats whole;
-      if constexpr (std::is_same_v<T, Ints>) {
-        const Ints all = sums[p] + Load<Ints>(epilogue.start + channel);
-        if (epilogue.output == ByteOutput::kSum) {
-          Store(all, valid, pixel);
-          continue;
-        }
-        whole = __builtin_convertvector(all, Floats);
-      } else {
-        whole = sums[p];
-        if (epilogue.output == ByteOutput::kSum) {
-          Store(__builtin_convertvector(whole, Ints), valid, pixel);
-          continue;
-        }
+                           size_t channel, size_t valid, std::byte* pixel,
+                           size_t step) {
+    const Rounding rounding(epilogue, channel);
+    pixel += channel * SizeOf(rounding.output);
+    if (rounding.output == ByteOutput::kSum) {
+      for (size_t p = 0; p < kCount; ++p, pixel += step) {
+        Store(Whole(sums[p]) + rounding.start, valid, pixel);
       }
-      const Floats steps = Steps(epilogue, whole, channel);
-      if (epilogue.output == ByteOutput::kFloat) {
-        Store(steps, valid, pixel);
-      } else {
-        Store(Round(epilogue, steps), valid, pixel);
+    } else if (rounding.output == ByteOutput::kFloat) {
+      for (size_t p = 0; p < kCount; ++p, pixel += step) {
+        Store(rounding.Steps(Real(sums[p], rounding)), valid, pixel);
+      }
+    } else if (valid >= kLanes) {
+      for (size_t p = 0; p < kCount; ++p, pixel += step) {
+        const Bytes bytes =
+            rounding.Round(rounding.Steps(Real(sums[p], rounding)));
+        std::memcpy(pixel, &bytes, sizeof bytes);
+      }
+    } else {
+      for (size_t p = 0; p < kCount; ++p, pixel += step) {
+        Store(rounding.Round(rounding.Steps(Real(sums[p], rounding))), valid,
+              pixel);
       }
     }
   }
+  static Ints Whole(const Ints& sums) { return sums; }
+  static Ints Whole(const Floats& sums) {
+    return __builtin_convertvector(sums, Ints);
+  }
+  static Floats Real(const Ints& sums, const Rounding& rounding) {
+    const Ints all = sums + rounding.start;
+    return __builtin_convertvector(all, Floats);
+  }
+  static Floats Real(const Floats& sums, const Rounding&) { return sums; }
 
   // `kPixels` pixels and `kGroups` vectors of results at once.
   template <size_t kPixels, size_t kGroups>
@@ -160,7 +198,8 @@ struct ByteLoops {
         weights += tile.weight_step;
       }
     }
-    // By way of memory: rounding is many instructions, here once for all pixels.
+    // By way of memory: rounding is many instructions, here once for all
+    // pixels.
     Ints results[kGroups][kPixels];
 #pragma GCC unroll 16
     for (size_t p = 0; p < kPixels; ++p) {
@@ -171,8 +210,9 @@ struct ByteLoops {
     }
     for (size_t g = 0; g < kGroups; ++g) {
       const size_t at = channel + g * kLanes;
-      FinishPixels(epilogue, results[g], kPixels, at, tile.channels - at,
-                   tile.output + first * tile.output_step, tile.output_step);
+      FinishPixels<kPixels>(epilogue, results[g], at, tile.channels - at,
+                            tile.output + first * tile.output_step,
+                            tile.output_step);
     }
   }
 
@@ -227,7 +267,7 @@ struct ByteLoops {
       const auto at = static_cast<ptrdiff_t>(channel * sizeof(float));
       for (size_t tap = 0; tap < tile.taps; ++tap) {
         const Floats w =
-            __builtin_convertvector(Load<Bytes>(weights), Floats);
+            __builtin_convertvector(V::template Widen<Ints>(weights), Floats);
         const ptrdiff_t offset = tile.offsets[tap] + at;
 #pragma GCC unroll 16
         for (size_t p = 0; p < kPixels; ++p) {
@@ -235,8 +275,9 @@ struct ByteLoops {
         }
         weights += tile.weight_step;
       }
-      FinishPixels(epilogue, sums, kPixels, channel, tile.channels - channel,
-                   tile.output + first * tile.output_step, tile.output_step);
+      FinishPixels<kPixels>(epilogue, sums, channel, tile.channels - channel,
+                            tile.output + first * tile.output_step,
+                            tile.output_step);
     }
   }
 

@@ -1,6 +1,6 @@
-// Products of bytes with AVX2: activations as int16, weights widened as they are
-// read, two products added at once. (Multiplying bytes directly, as pmaddubsw
-// does, saturates at 16 bits.)
+// Products of bytes with AVX2: activations as int16, weights widened as they
+// are read, two products added at once. (Multiplying bytes directly, as
+// pmaddubsw does, saturates at 16 bits.)
 
 #include <immintrin.h>
 
@@ -34,6 +34,21 @@ struct Avx2 {
     // Within each half: channels 0 1 4 5 | 2 3 6 7.
     return reinterpret_cast<Ints>(_mm256_permute4x64_epi64(
         _mm256_hadd_epi32(sums[0], sums[1]), _MM_SHUFFLE(3, 1, 2, 0)));
+  }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return reinterpret_cast<Ints>(_mm256_cvtepi8_epi32(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    const __m128i lowest = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1,
+                                         -1, -1, -1, -1, -1, -1);
+    const auto all = reinterpret_cast<__m256i>(ints);
+    const __m128i bytes = _mm_unpacklo_epi32(
+        _mm_shuffle_epi8(_mm256_castsi256_si128(all), lowest),
+        _mm_shuffle_epi8(_mm256_extracti128_si256(all, 1), lowest));
+    return reinterpret_cast<Bytes>(_mm_cvtsi128_si64(bytes));
   }
 };
 

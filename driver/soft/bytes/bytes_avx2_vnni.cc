@@ -26,19 +26,33 @@ struct Avx2Vnni {
   }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     // g++ 12 copies each sum around the intrinsic of the same name.
-    asm("%{vex%} vpdpbusd %2, %1, %0"
-        : "+x"(sum)
-        : "x"(values), "x"(weights));
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(values), "x"(weights));
     return sum;
   }
   template <class Ints>
   static Ints Join(const Sum* sums) {
     return reinterpret_cast<Ints>(sums[0]);
   }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return reinterpret_cast<Ints>(_mm256_cvtepi8_epi32(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    const __m128i lowest = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1,
+                                         -1, -1, -1, -1, -1, -1);
+    const auto all = reinterpret_cast<__m256i>(ints);
+    const __m128i bytes = _mm_unpacklo_epi32(
+        _mm_shuffle_epi8(_mm256_castsi256_si128(all), lowest),
+        _mm_shuffle_epi8(_mm256_extracti128_si256(all, 1), lowest));
+    return reinterpret_cast<Bytes>(_mm_cvtsi128_si64(bytes));
+  }
 };
 
 }  // namespace
 
-constexpr ByteKernels kBytesAvx2Vnni = ByteLoops<Avx2Vnni>::Kernels("avx2_vnni");
+constexpr ByteKernels kBytesAvx2Vnni =
+    ByteLoops<Avx2Vnni>::Kernels("avx2_vnni");
 
 }  // namespace rknnd::soft

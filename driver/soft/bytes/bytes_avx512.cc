@@ -39,6 +39,16 @@ struct Avx512 {
         _mm512_add_epi32(_mm512_permutex2var_epi32(sums[0], even, sums[1]),
                          _mm512_permutex2var_epi32(sums[0], odd, sums[1])));
   }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return reinterpret_cast<Ints>(_mm512_cvtepi8_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    return reinterpret_cast<Bytes>(
+        _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(ints)));
+  }
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Avx512Vnni {
     return _mm512_loadu_si512(at);
   }
   static Values Broadcast(const std::byte* at) {
-    return _mm512_castps_si512(_mm512_broadcastss_ps(
-        _mm_load_ss(reinterpret_cast<const float*>(at))));
+    return _mm512_castps_si512(
+        _mm512_broadcastss_ps(_mm_load_ss(reinterpret_cast<const float*>(at))));
   }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     // g++ 12 copies each sum around the intrinsic of the same name.
@@ -32,6 +32,16 @@ struct Avx512Vnni {
   template <class Ints>
   static Ints Join(const Sum* sums) {
     return reinterpret_cast<Ints>(sums[0]);
+  }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return reinterpret_cast<Ints>(_mm512_cvtepi8_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    return reinterpret_cast<Bytes>(
+        _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(ints)));
   }
 };
 

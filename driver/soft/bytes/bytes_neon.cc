@@ -1,5 +1,5 @@
-// Products of bytes with NEON: activations as int16, weights widened as they are
-// read, four products of one channel at once.
+// Products of bytes with NEON: activations as int16, weights widened as they
+// are read, four products of one channel at once.
 
 #include <arm_neon.h>
 
@@ -29,8 +29,22 @@ struct Neon {
   }
   template <class Ints>
   static Ints Join(const Sum* sums) {
-    return reinterpret_cast<Ints>(vpaddq_s32(vpaddq_s32(sums[0], sums[1]),
-                                             vpaddq_s32(sums[2], sums[3])));
+    return reinterpret_cast<Ints>(
+        vpaddq_s32(vpaddq_s32(sums[0], sums[1]), vpaddq_s32(sums[2], sums[3])));
+  }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    int32_t four;
+    std::memcpy(&four, at, sizeof four);
+    const int8x8_t bytes = vreinterpret_s8_s32(vdup_n_s32(four));
+    return reinterpret_cast<Ints>(vmovl_s16(vget_low_s16(vmovl_s8(bytes))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    const int16x4_t halves = vmovn_s32(reinterpret_cast<int32x4_t>(ints));
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
+    return reinterpret_cast<Bytes>(
+        vget_lane_s32(vreinterpret_s32_s8(bytes), 0));
   }
 };
 

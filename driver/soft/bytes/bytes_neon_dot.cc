@@ -28,6 +28,20 @@ struct NeonDot {
   static Ints Join(const Sum* sums) {
     return reinterpret_cast<Ints>(sums[0]);
   }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    int32_t four;
+    std::memcpy(&four, at, sizeof four);
+    const int8x8_t bytes = vreinterpret_s8_s32(vdup_n_s32(four));
+    return reinterpret_cast<Ints>(vmovl_s16(vget_low_s16(vmovl_s8(bytes))));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    const int16x4_t halves = vmovn_s32(reinterpret_cast<int32x4_t>(ints));
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
+    return reinterpret_cast<Bytes>(
+        vget_lane_s32(vreinterpret_s32_s8(bytes), 0));
+  }
 };
 
 }  // namespace

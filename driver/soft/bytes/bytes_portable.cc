@@ -35,8 +35,8 @@ struct Portable {
     Unsigned result = reinterpret_cast<Unsigned>(sum);
     for (size_t lane = 0; lane < kLanes; ++lane) {
       for (size_t i = 0; i < kQuad; ++i) {
-        result[lane] += static_cast<uint32_t>(int32_t{weights.at[lane][i]} *
-                                              values.at[i]);
+        result[lane] +=
+            static_cast<uint32_t>(int32_t{weights.at[lane][i]} * values.at[i]);
       }
     }
     return reinterpret_cast<Sum>(result);
@@ -44,6 +44,14 @@ struct Portable {
   template <class Ints>
   static Ints Join(const Sum* sums) {
     return reinterpret_cast<Ints>(sums[0]);
+  }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return Ints{at[0], at[1], at[2], at[3]};
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    return __builtin_convertvector(ints, Bytes);
   }
 };
 

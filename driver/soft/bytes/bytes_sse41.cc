@@ -1,6 +1,6 @@
 // Products of bytes with SSE4.1, also for CPUs with AVX alone, which has no
-// integers: activations as int16, weights widened as they are read, two products
-// added at once.
+// integers: activations as int16, weights widened as they are read, two
+// products added at once.
 
 #include <smmintrin.h>
 
@@ -32,6 +32,18 @@ struct Sse41 {
   template <class Ints>
   static Ints Join(const Sum* sums) {
     return reinterpret_cast<Ints>(_mm_hadd_epi32(sums[0], sums[1]));
+  }
+  template <class Ints>
+  static Ints Widen(const int8_t* at) {
+    return reinterpret_cast<Ints>(_mm_cvtepi8_epi32(_mm_loadu_si32(at)));
+  }
+  template <class Bytes, class Ints>
+  static Bytes Narrow(const Ints& ints) {
+    const __m128i lowest = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1,
+                                         -1, -1, -1, -1, -1, -1);
+    const int32_t bytes = _mm_cvtsi128_si32(
+        _mm_shuffle_epi8(reinterpret_cast<__m128i>(ints), lowest));
+    return reinterpret_cast<Bytes>(bytes);
   }
 };
 

@@ -26,8 +26,8 @@ std::vector<CpuLevel> FindLevels() {
   };
   add(cpu_isa::sse41, __builtin_cpu_supports("sse4.1") != 0, CpuLevel::kSse41);
   add(cpu_isa::avx, __builtin_cpu_supports("avx") != 0, CpuLevel::kAvx);
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 &&
-                    __builtin_cpu_supports("fma") != 0;
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   add(cpu_isa::avx2, avx2, CpuLevel::kAvx2);
   // g++ 12 has no name for AVX-VNNI; oneDNN has looked.
   add(cpu_isa::avx2_vnni, avx2, CpuLevel::kAvx2Vnni);

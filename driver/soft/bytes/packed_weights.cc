@@ -13,7 +13,9 @@ constexpr auto kInBlock = static_cast<int64_t>(kByteBlock);
 
 int32_t Nearest(int32_t weight) { return std::clamp(weight, -128, 127); }
 
-int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+int64_t RoundUp(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 }  // namespace
 
@@ -63,8 +65,7 @@ void PackWeights(const PackedShape& shape, std::span<const int16_t> weights,
     const int64_t block = o % shape.outputs / kInBlock;
     const int64_t lane = o % shape.outputs % kInBlock;
     const size_t step = shape.StepOf(block);
-    std::byte* const channel = to +
-                               shape.OffsetOf(o / shape.outputs, block) +
+    std::byte* const channel = to + shape.OffsetOf(o / shape.outputs, block) +
                                static_cast<size_t>(lane) * kQuad;
     const int16_t* const from = weights.data() + o * each;
     for (int64_t run = 0; run < shape.runs(); ++run) {
@@ -82,16 +83,16 @@ void PackWeights(const PackedShape& shape, std::span<const int16_t> weights,
   }
 }
 
-size_t DepthwiseBytes(int64_t channels, int64_t kernel) {
-  return static_cast<size_t>(channels * kernel) + kWeightSlack;
+size_t DepthwiseBytes(int64_t channels, int64_t kernel, int64_t repeats) {
+  return static_cast<size_t>(channels * kernel * repeats) + kWeightSlack;
 }
 
-void PackDepthwise(int64_t channels, int64_t kernel,
+void PackDepthwise(int64_t channels, int64_t kernel, int64_t repeats,
                    std::span<const int16_t> weights, std::byte* to) {
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t k = 0; k < kernel; ++k) {
-      to[k * channels + c] =
-          static_cast<std::byte>(weights[static_cast<size_t>(c * kernel + k)]);
+  for (int64_t k = 0; k < kernel; ++k) {
+    for (int64_t c = 0; c < channels * repeats; ++c) {
+      *to++ = static_cast<std::byte>(
+          weights[static_cast<size_t>(c % channels * kernel + k)]);
     }
   }
 }

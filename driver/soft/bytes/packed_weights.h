@@ -26,7 +26,7 @@ struct PackedShape {
   int64_t rounds = 1;     // RoundsOf
 
   [[nodiscard]] int64_t runs() const { return kernel / positions * rounds; }
-  [[nodiscard]] int64_t quads() const;  // of a run
+  [[nodiscard]] int64_t quads() const;   // of a run
   [[nodiscard]] int64_t blocks() const;  // of a group's output channels
   // Channels of block `b`, and those that it has room for.
   [[nodiscard]] int64_t ChannelsOf(int64_t b) const;
@@ -39,8 +39,8 @@ struct PackedShape {
   }
 };
 
-// How many int8 it takes to make up each of the weights, which are within 255 of
-// zero.
+// How many int8 it takes to make up each of the weights, which are within 255
+// of zero.
 int64_t RoundsOf(std::span<const int16_t> weights);
 
 // `weights`: output channels of all groups, inputs of a group, kernel
@@ -48,9 +48,10 @@ int64_t RoundsOf(std::span<const int16_t> weights);
 void PackWeights(const PackedShape& shape, std::span<const int16_t> weights,
                  std::byte* to);
 
-// Of depthwise layers: by kernel position, all channels of each.
-size_t DepthwiseBytes(int64_t channels, int64_t kernel);
-void PackDepthwise(int64_t channels, int64_t kernel,
+// Of depthwise layers: by kernel position, all channels of each, the whole
+// `repeats` times.
+size_t DepthwiseBytes(int64_t channels, int64_t kernel, int64_t repeats);
+void PackDepthwise(int64_t channels, int64_t kernel, int64_t repeats,
                    std::span<const int16_t> weights, std::byte* to);
 
 // The sum of each output channel's weights.

@@ -37,8 +37,8 @@ Band BandFor(const ByteWindow& window, int64_t channels, size_t value_size,
   const int64_t row = window.kernel[0] * band.row_values();
   const int64_t fit =
       static_cast<int64_t>(bytes) / (row * static_cast<int64_t>(value_size));
-  band.output_rows = std::clamp<int64_t>(
-      (fit - extent) / window.strides[1] + 1, 1, window.output[1]);
+  band.output_rows = std::clamp<int64_t>((fit - extent) / window.strides[1] + 1,
+                                         1, window.output[1]);
   band.rows = (band.output_rows - 1) * window.strides[1] + extent;
   return band;
 }
@@ -68,9 +68,9 @@ WindowRuns RunsOf(const ByteWindow& window, const Band& band) {
     for (int64_t h = 0; h < kernel[1]; ++h) {
       for (int64_t w = 0; w < kernel[2]; ++w, ++position) {
         if (position % runs.positions != 0) continue;
-        runs.offsets.push_back(
-            (d * band.rows + h * window.dilations[1]) * band.row_values() +
-            w * window.dilations[2] * band.channels);
+        runs.offsets.push_back((d * band.rows + h * window.dilations[1]) *
+                                   band.row_values() +
+                               w * window.dilations[2] * band.channels);
       }
     }
   }

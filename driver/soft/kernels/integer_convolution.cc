@@ -147,6 +147,7 @@ class IntegerConvolution final : public Kernel {
 
   void RunBand(const BandRows& rows, const Work& work) const;
   void RunDepthwiseBand(const BandRows& rows, const Work& work) const;
+  void RunJoinedBand(const BandRows& rows, const Work& work) const;
   // Writes the rows that `rows` need into the scratch, channels
   // [first, first + band_.channels) of the input's as far as there are any.
   void FillBand(const BandRows& rows, int64_t first, const Work& work) const;
@@ -191,6 +192,9 @@ class IntegerConvolution final : public Kernel {
   const int32_t input_zero_;
   const std::optional<size_t> input_zero_at_;
   bool depthwise_ = false;
+  // Pixels of a row that a depthwise layer of few channels computes as one, so
+  // that they fill a vector.
+  int64_t joined_ = 1;
   bool direct_ = false;  // the input is read where it is
   int64_t products_ = 0;
   Band band_;
@@ -227,8 +231,8 @@ void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
     epilogue.output = ByteOutput::kFloat;
   } else {
     const bool is_signed = spec.output.type == DataType::kInt8;
-    const auto low = static_cast<float>((is_signed ? -128 : 0) -
-                                        spec.output_zero);
+    const auto low =
+        static_cast<float>((is_signed ? -128 : 0) - spec.output_zero);
     const float high = low + 255.0F;
     epilogue.low = std::clamp(epilogue.low, low, high);
     epilogue.high = std::clamp(epilogue.high, low, high);
@@ -237,11 +241,9 @@ void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
 }
 
 void IntegerConvolution::MakeTiles(const IntegerConvolutionSpec& spec) {
-  const bool natural =
-      (loops_.form == ByteForm::kUnsigned && !input_signed_) ||
-      (loops_.form == ByteForm::kSigned && input_signed_);
-  if (natural && input_last_ && !window_.has_padding &&
-      window_.input[0] == 1) {
+  const bool natural = (loops_.form == ByteForm::kUnsigned && !input_signed_) ||
+                       (loops_.form == ByteForm::kSigned && input_signed_);
+  if (natural && input_last_ && !window_.has_padding && window_.input[0] == 1) {
     band_ = WholePicture(window_);
     // A quad that is not whole would read behind the last pixel.
     direct_ = RunsOf(window_, band_).length % static_cast<int64_t>(kQuad) == 0;
@@ -271,41 +273,46 @@ void IntegerConvolution::MakeDepthwise() {
   for (const ptrdiff_t offset : RunsOf(window_, band_).offsets) {
     offsets_.push_back(offset * static_cast<ptrdiff_t>(value_size()));
   }
+  constexpr auto kLanes = static_cast<int64_t>(kByteLanes);
+  if (output_last_ && window_.strides[2] == 1) {
+    joined_ =
+        std::clamp<int64_t>(kLanes / window_.channels, 1, window_.output[2]);
+  }
 }
 
 absl::Status IntegerConvolution::Pack(const KernelRequest& request,
                                       const IntegerConvolutionSpec& spec) {
-  const size_t bytes =
-      depthwise_ ? DepthwiseBytes(window_.channels,
-                                  static_cast<int64_t>(offsets_.size()))
-                 : packed_.bytes();
-  RKNND_ASSIGN_OR_RETURN(
-      const std::byte* const weights,
-      request.weights.Store(bytes, [&](std::byte* room) {
-        if (depthwise_) {
-          PackDepthwise(window_.channels,
-                        static_cast<int64_t>(offsets_.size()), spec.weights,
-                        room);
-        } else {
-          PackWeights(packed_, spec.weights, room);
-        }
-      }));
+  const auto taps = static_cast<int64_t>(offsets_.size());
+  const size_t bytes = depthwise_
+                           ? DepthwiseBytes(window_.channels, taps, joined_)
+                           : packed_.bytes();
+  RKNND_ASSIGN_OR_RETURN(const std::byte* const weights,
+                         request.weights.Store(bytes, [&](std::byte* room) {
+                           if (depthwise_) {
+                             PackDepthwise(window_.channels, taps, joined_,
+                                           spec.weights, room);
+                           } else {
+                             PackWeights(packed_, spec.weights, room);
+                           }
+                         }));
   weights_ = As<int8_t>(weights);
   // One array after the other, of so many entries: whole vectors of the last
   // channels can be read.
   const auto channels = static_cast<size_t>(window_.outputs);
-  const size_t stride = channels + kByteLanes;
+  const size_t entries = channels * static_cast<size_t>(joined_);
+  const size_t stride = entries + kByteLanes;
   std::vector<std::array<std::byte, 4>> numbers(3 * stride);
   const std::vector<int32_t> sums = WeightSums(spec.weights, window_.outputs);
-  for (size_t c = 0; c < channels; ++c) {
+  for (size_t i = 0; i < entries; ++i) {
+    const size_t c = i % channels;
     const int32_t start = input_zero_at_.has_value()
                               ? sums[c]
                               : -ZeroInForm(input_zero_) * sums[c];
     const float bias = spec.bias.empty() ? 0.0F : spec.bias[c];
     const float scale = spec.scale[spec.scale.size() == 1 ? 0 : c];
-    std::memcpy(&numbers[c], &start, sizeof start);
-    std::memcpy(&numbers[stride + c], &bias, sizeof bias);
-    std::memcpy(&numbers[2 * stride + c], &scale, sizeof scale);
+    std::memcpy(&numbers[i], &start, sizeof start);
+    std::memcpy(&numbers[stride + i], &bias, sizeof bias);
+    std::memcpy(&numbers[2 * stride + i], &scale, sizeof scale);
   }
   RKNND_ASSIGN_OR_RETURN(
       const std::byte* const kept,
@@ -325,9 +332,9 @@ absl::Status IntegerConvolution::Make(const KernelRequest& request,
     MakeTiles(spec);
   }
   if (!direct_) {
-    scratch_ = Aligned(static_cast<size_t>(band_.values(window_)) *
-                           value_size() +
-                       kByteLanes * sizeof(float));
+    scratch_ =
+        Aligned(static_cast<size_t>(band_.values(window_)) * value_size() +
+                kByteLanes * sizeof(float));
   }
   start_at_ = scratch_;
   if (input_zero_at_.has_value() && !depthwise_) {
@@ -355,8 +362,8 @@ int32_t IntegerConvolution::ZeroAtRun(Inputs inputs) const {
 absl::Status IntegerConvolution::RunPart(Part part, Inputs inputs,
                                          Outputs outputs,
                                          std::byte* scratch) const {
-  Work work{inputs[0], outputs[0], scratch,       ZeroAtRun(inputs),
-            start_,    {0, blocks()}};
+  Work work{inputs[0],         outputs[0], scratch,
+            ZeroAtRun(inputs), start_,     {0, blocks()}};
   if (input_zero_at_.has_value() && !depthwise_) {
     auto* const start = As<int32_t>(scratch + start_at_);
     for (int64_t c = 0; c < window_.outputs; ++c) {
@@ -369,8 +376,9 @@ absl::Status IntegerConvolution::RunPart(Part part, Inputs inputs,
       ShareOf(part, ByRows() ? rows.end : work.blocks.end);
   ForEachBand(window_, band_.output_rows, rows.begin, rows.end,
               [&](const BandRows& band) {
-                depthwise_ ? RunDepthwiseBand(band, work)
-                           : RunBand(band, work);
+                !depthwise_    ? RunBand(band, work)
+                : joined_ == 1 ? RunDepthwiseBand(band, work)
+                               : RunJoinedBand(band, work);
               });
   return absl::OkStatus();
 }
@@ -426,8 +434,7 @@ void IntegerConvolution::FillBand(const BandRows& rows, int64_t first,
                          (w.kernel[1] - 1) * w.dilations[1] + 1;
   const int64_t top = rows.begin * w.strides[1] - w.pads[1];
   const int64_t pixel = input_last_ ? w.channels : 1;  // bytes
-  const auto row_bytes =
-      static_cast<size_t>(band_.row_values()) * value_size();
+  const auto row_bytes = static_cast<size_t>(band_.row_values()) * value_size();
   // Of each row: padding, pixels, padding.
   const int64_t before = std::min(w.pads[2], band_.width);
   const int64_t inside = std::min(w.input[2], band_.width - before);
@@ -435,7 +442,8 @@ void IntegerConvolution::FillBand(const BandRows& rows, int64_t first,
   for (int64_t d = 0; d < w.kernel[0]; ++d) {
     const int64_t depth =
         rows.depth * w.strides[0] - w.pads[0] + d * w.dilations[0];
-    std::byte* to = work.scratch + static_cast<size_t>(d * band_.rows) * row_bytes;
+    std::byte* to =
+        work.scratch + static_cast<size_t>(d * band_.rows) * row_bytes;
     for (int64_t r = 0; r < height; ++r, to += row_bytes) {
       const int64_t y = top + r;
       if (depth < 0 || depth >= w.input[0] || y < 0 || y >= w.input[1]) {
@@ -498,11 +506,11 @@ void IntegerConvolution::Spread(const std::byte* tile, size_t count,
     const int64_t first =
         (number / plane * window_.outputs + channel) * plane + number % plane;
     for (int64_t c = 0; c < channels; ++c) {
-      std::memcpy(output + static_cast<size_t>(first + c * plane) * size,
-                  tile + (p * static_cast<size_t>(channels) +
-                          static_cast<size_t>(c)) *
-                             size,
-                  size);
+      std::memcpy(
+          output + static_cast<size_t>(first + c * plane) * size,
+          tile + (p * static_cast<size_t>(channels) + static_cast<size_t>(c)) *
+                     size,
+          size);
     }
   }
 }
@@ -516,44 +524,44 @@ void IntegerConvolution::RunBand(const BandRows& rows, const Work& work) const {
   }
   const size_t size = SizeOf(epilogue_.output);
   const int64_t each_in = packed_.inputs * static_cast<int64_t>(value_size());
-  ForPixels(rows, band, [&](const std::byte** pixels, size_t count,
-                            int64_t number) {
-    ByteTile tile;
-    tile.pixels = pixels;
-    tile.count = count;
-    tile.offsets = offsets_.data();
-    tile.runs = offsets_.size();
-    tile.quads = quads_;
-    int64_t group = 0;
-    for (int64_t n = work.blocks.begin; n < work.blocks.end; ++n) {
-      const int64_t block = n % packed_.blocks();
-      // The group's channels begin further on in each pixel.
-      const int64_t moved = n / packed_.blocks() - group;
-      for (size_t p = 0; moved != 0 && p < count; ++p) {
-        pixels[p] += moved * each_in;
-      }
-      group += moved;
-      const int64_t channel = group * packed_.outputs +
-                              block * static_cast<int64_t>(kByteBlock);
-      const int64_t channels = packed_.ChannelsOf(block);
-      tile.weights = weights_ + packed_.OffsetOf(group, block);
-      tile.weight_step = packed_.StepOf(block);
-      tile.channels = static_cast<size_t>(channels);
-      if (output_last_) {
-        tile.output_step = static_cast<size_t>(window_.outputs) * size;
-        tile.output = work.output +
-                      static_cast<size_t>(number) * tile.output_step +
-                      static_cast<size_t>(channel) * size;
-      } else {
-        tile.output_step = tile.channels * size;
-        tile.output = work.scratch + tile_at_;
-      }
-      loops_.tile(tile, EpilogueAt(channel, work.start));
-      if (!output_last_) {
-        Spread(tile.output, count, number, channel, channels, work.output);
-      }
-    }
-  });
+  ForPixels(
+      rows, band, [&](const std::byte** pixels, size_t count, int64_t number) {
+        ByteTile tile;
+        tile.pixels = pixels;
+        tile.count = count;
+        tile.offsets = offsets_.data();
+        tile.runs = offsets_.size();
+        tile.quads = quads_;
+        int64_t group = 0;
+        for (int64_t n = work.blocks.begin; n < work.blocks.end; ++n) {
+          const int64_t block = n % packed_.blocks();
+          // The group's channels begin further on in each pixel.
+          const int64_t moved = n / packed_.blocks() - group;
+          for (size_t p = 0; moved != 0 && p < count; ++p) {
+            pixels[p] += moved * each_in;
+          }
+          group += moved;
+          const int64_t channel = group * packed_.outputs +
+                                  block * static_cast<int64_t>(kByteBlock);
+          const int64_t channels = packed_.ChannelsOf(block);
+          tile.weights = weights_ + packed_.OffsetOf(group, block);
+          tile.weight_step = packed_.StepOf(block);
+          tile.channels = static_cast<size_t>(channels);
+          if (output_last_) {
+            tile.output_step = static_cast<size_t>(window_.outputs) * size;
+            tile.output = work.output +
+                          static_cast<size_t>(number) * tile.output_step +
+                          static_cast<size_t>(channel) * size;
+          } else {
+            tile.output_step = tile.channels * size;
+            tile.output = work.scratch + tile_at_;
+          }
+          loops_.tile(tile, EpilogueAt(channel, work.start));
+          if (!output_last_) {
+            Spread(tile.output, count, number, channel, channels, work.output);
+          }
+        }
+      });
 }
 
 void IntegerConvolution::RunDepthwiseBand(const BandRows& rows,
@@ -568,24 +576,71 @@ void IntegerConvolution::RunDepthwiseBand(const BandRows& rows,
     tile.channels = static_cast<size_t>(channels);
     tile.weights = weights_ + first;
     FillBand(rows, first, work);
-    ForPixels(rows, work.scratch, [&](const std::byte** pixels, size_t count,
-                                      int64_t number) {
-      tile.pixels = pixels;
+    ForPixels(rows, work.scratch,
+              [&](const std::byte** pixels, size_t count, int64_t number) {
+                tile.pixels = pixels;
+                tile.count = count;
+                if (output_last_) {
+                  tile.output_step = tile.weight_step * size;
+                  tile.output = work.output +
+                                static_cast<size_t>(number) * tile.output_step +
+                                static_cast<size_t>(first) * size;
+                } else {
+                  tile.output_step = tile.channels * size;
+                  tile.output = work.scratch + tile_at_;
+                }
+                loops_.depthwise(tile, EpilogueAt(first, nullptr));
+                if (!output_last_) {
+                  Spread(tile.output, count, number, first, channels,
+                         work.output);
+                }
+              });
+  }
+}
+
+void IntegerConvolution::RunJoinedBand(const BandRows& rows,
+                                       const Work& work) const {
+  FillBand(rows, 0, work);
+  const ByteEpilogue epilogue = EpilogueAt(0, nullptr);
+  DepthwiseTile tile;
+  tile.offsets = offsets_.data();
+  tile.taps = offsets_.size();
+  tile.weights = weights_;
+  tile.weight_step = static_cast<size_t>(joined_ * window_.channels);
+  const size_t row_out = static_cast<size_t>(window_.output[2]) *
+                         static_cast<size_t>(window_.channels) *
+                         SizeOf(epilogue_.output);
+  tile.output_step = tile.weight_step * SizeOf(epilogue_.output);
+  std::byte* output = work.output + static_cast<size_t>(NumberOf(rows)) *
+                                        row_out /
+                                        static_cast<size_t>(window_.output[2]);
+  const int64_t row_step = window_.strides[1] * band_.row_values() *
+                           static_cast<int64_t>(sizeof(float));
+  const std::byte* row = work.scratch;
+  for (int64_t y = rows.begin; y < rows.end; ++y) {
+    std::array<const std::byte*, kPixels> pixels;
+    tile.output = output;
+    tile.pixels = pixels.data();
+    tile.channels = tile.weight_step;
+    const std::byte* pixel = row;
+    // The last few pixels of a row are one that is not full.
+    for (int64_t left = window_.output[2]; left > 0;) {
+      const auto count =
+          static_cast<size_t>(std::clamp<int64_t>(left / joined_, 1, kPixels));
+      if (left < joined_) {
+        tile.channels = static_cast<size_t>(left * window_.channels);
+      }
+      for (size_t p = 0; p < count; ++p) {
+        pixels[p] = pixel;
+        pixel += tile.weight_step * sizeof(float);
+      }
       tile.count = count;
-      if (output_last_) {
-        tile.output_step = tile.weight_step * size;
-        tile.output = work.output +
-                      static_cast<size_t>(number) * tile.output_step +
-                      static_cast<size_t>(first) * size;
-      } else {
-        tile.output_step = tile.channels * size;
-        tile.output = work.scratch + tile_at_;
-      }
-      loops_.depthwise(tile, EpilogueAt(first, nullptr));
-      if (!output_last_) {
-        Spread(tile.output, count, number, first, channels, work.output);
-      }
-    });
+      loops_.depthwise(tile, epilogue);
+      tile.output += count * tile.output_step;
+      left -= static_cast<int64_t>(count) * joined_;
+    }
+    output += row_out;
+    row += row_step;
   }
 }
 
