@@ -39,7 +39,7 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
       })) {
     RKNND_RETURN_IF_ERROR(TakeQuantization(graph, operators, folder));
   }
-  RKNND_RETURN_IF_ERROR(FoldBatchNorm(graph));
+  FoldScale(graph);
   FoldPad(graph);
   FindSubgraphs(graph, operators);
   FuseAdd(graph, operators);

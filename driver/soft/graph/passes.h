@@ -52,8 +52,9 @@ void QuantizePorts(Graph& graph);
 // Reshape, Transpose, Reshape that deal channels out like cards.
 void FindShuffles(Graph& graph);
 
-// Conv followed by BatchNormalization: scale and shift go into the weights.
-absl::Status FoldBatchNorm(Graph& graph);
+// Conv followed by BatchNormalization, or by Mul, Div, Add, Sub with a constant
+// for each channel: scale and shift go into weights and bias.
+void FoldScale(Graph& graph);
 
 // Pad with zeros before a Conv: the Conv pads.
 void FoldPad(Graph& graph);

@@ -93,7 +93,7 @@ bool MayBlock(const NodeView& node, size_t i, int block) {
 }
 
 bool IsSlow(const Primitive::primitive_desc& primitive) {
-  return std::string_view(primitive.impl_info_str()).substr(0, 3) == "ref";
+  return !IsGenerated(primitive.impl_info_str());
 }
 
 class Convolution final : public Kernel {
@@ -391,12 +391,50 @@ MadeKernel MakePiece(const KernelRequest& request, const Params& params,
   return kernel;
 }
 
+// Pictures one pixel wide, as networks over sequences have them. oneDNN's
+// kernels take several pixels of a row at a time.
+bool IsColumn(const Params& params, const TensorSpec& input) {
+  const Window& window = params.window;
+  return window.rank() == 2 && input.shape[3] == 1 && window.output[1] == 1 &&
+         window.kernel[1] == 1 && window.pads_begin[1] == 0 &&
+         window.pads_end[1] == 0;
+}
+
+void LayDown(Params& params) {
+  Window& window = params.window;
+  for (Shape* sides : {&window.kernel, &window.strides, &window.dilations,
+                       &window.pads_begin, &window.pads_end, &window.output}) {
+    std::swap((*sides)[0], (*sides)[1]);
+  }
+  std::swap(params.output[2], params.output[3]);
+}
+void LayDown(TensorSpec& spec) {
+  if (spec.shape.size() == 4) std::swap(spec.shape[2], spec.shape[3]);
+}
+
+MadeKernel MakeConvolution(const KernelRequest& request, const Params& params);
+
 MadeKernel MakeConv(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(Params params, Parse(request.node));
   RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
   if (request.outputs[0].elements() == 0) {
     return MakeKernel([](Inputs, Outputs, std::byte*) {});
   }
+  if (!IsColumn(params, request.inputs[0])) {
+    return MakeConvolution(request, params);
+  }
+  // The same bytes as one row of pixels.
+  std::vector<TensorSpec> inputs(request.inputs.begin(), request.inputs.end());
+  TensorSpec output = request.outputs[0];
+  for (TensorSpec& spec : inputs) LayDown(spec);
+  LayDown(output);
+  LayDown(params);
+  return MakeConvolution(
+      {request.node, inputs, {&output, 1}, request.weights, request.cores},
+      params);
+}
+
+MadeKernel MakeConvolution(const KernelRequest& request, const Params& params) {
   auto kernel = std::make_unique<Convolution>(request, params);
   RKNND_RETURN_IF_ERROR(
       GuardDnnl(request.node, [&] { return kernel->Make(request); }));

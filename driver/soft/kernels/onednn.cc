@@ -84,6 +84,11 @@ dnnl::memory::desc Describe(const TensorSpec& spec) {
           dnnl::memory::data_type::f32, tag};
 }
 
+bool IsGenerated(std::string_view implementation) {
+  return implementation.find("jit") != std::string_view::npos ||
+         implementation.find("brg") != std::string_view::npos;
+}
+
 absl::Status DnnlError(const NodeView& node, const std::exception& error) {
   const std::string who =
       absl::StrCat(node.node().type, " '", node.node().name, "'");

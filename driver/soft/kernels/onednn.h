@@ -18,6 +18,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,12 @@ absl::Status GuardDnnl(const NodeView& node, F&& f) {
     return DnnlError(node, error);
   }
 }
+
+// Whether oneDNN makes the kernel of that name (impl_info_str) for this CPU, as
+// it does "jit:avx2", "brgemm:..." and "x64:gemm:jit". The others ("ref:any",
+// "simple_nchw:any", "gemm:ref") are loops that compilers made for any CPU:
+// tens to hundreds of times slower.
+bool IsGenerated(std::string_view implementation);
 
 // One argument of a primitive.
 struct DnnlArgument {

@@ -1,5 +1,6 @@
-// MaxPool and AveragePool. oneDNN where it has a quick kernel of the same
-// meaning; our own loop for dilations, indices and unusual padding.
+// MaxPool and AveragePool. oneDNN where it has a kernel made for this CPU, of
+// the same meaning; our own loops for the rest: dilations, indices, unusual
+// padding.
 
 #include <algorithm>
 #include <array>
@@ -116,6 +117,9 @@ class DnnlPool final : public Kernel {
                         input, output, from(window.strides),
                         from(window.kernel), from(window.pads_begin), end),
         attributes, CpuEngine());
+    if (!IsGenerated(chosen.impl_info_str())) {
+      return absl::UnimplementedError("oneDNN has a plain loop for it");
+    }
     scratch_ = chosen.scratchpad_desc().get_size();
     call_.emplace(Primitive(chosen),
                   std::vector<DnnlArgument>{
@@ -146,7 +150,7 @@ struct PlainPool {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1},
       stride{1, 1, 1}, dilation{1, 1, 1}, begin{0, 0, 0}, end{0, 0, 0};
 
-  // Positions k of the kernel with 0 <= origin + k * dilation < size.
+  // Positions k of the kernel with low <= origin + k * dilation < high.
   [[nodiscard]] std::pair<int64_t, int64_t> Inside(size_t d, int64_t origin,
                                                    int64_t low,
                                                    int64_t high) const {
@@ -155,68 +159,139 @@ struct PlainPool {
     const int64_t last = origin >= high ? 0 : (high - origin + step - 1) / step;
     return {std::min(first, kernel[d]), std::min(last, kernel[d])};
   }
+  // How many positions of an average's kernel count at `origin`.
+  [[nodiscard]] int64_t Counted(size_t d, int64_t origin) const {
+    const auto range = params.counts_padding
+                           ? Inside(d, origin, -begin[d], in[d] + end[d])
+                           : Inside(d, origin, 0, in[d]);
+    return range.second - range.first;
+  }
+  // Elements x of an output row for which position `c` of the kernel is inside.
+  [[nodiscard]] Range Columns(int64_t c) const {
+    const int64_t shift = c * dilation[2] - begin[2];
+    const int64_t s = stride[2];
+    const int64_t first = shift >= 0 ? 0 : (-shift + s - 1) / s;
+    const int64_t last = (in[2] - shift + s - 1) / s;
+    return {std::min(first, out[2]), std::clamp<int64_t>(last, 0, out[2])};
+  }
 
   template <class T>
-  void Run(const T* input, T* output, int64_t* indices) const;
+  void Run(const T* input, T* output) const;
+  template <class T>
+  void RunWithIndices(const T* input, T* output, int64_t* indices) const;
+
+ private:
+  template <class T, class F>
+  void Combine(const T* row, T* to, F&& f) const;
 };
 
+// to = f(to, row), for each position of the kernel along the row: runs of
+// memory, which compilers make vectors of.
+template <class T, class F>
+void PlainPool::Combine(const T* row, T* to, F&& f) const {
+  for (int64_t c = 0; c < kernel[2]; ++c) {
+    const Range columns = Columns(c);
+    const int64_t from = columns.begin * stride[2] + c * dilation[2] - begin[2];
+    const T* in_row = row + from * lanes;
+    T* out_row = to + columns.begin * lanes;
+    if (stride[2] == 1) {
+      for (int64_t i = 0; i < columns.size() * lanes; ++i) {
+        out_row[i] = f(out_row[i], in_row[i]);
+      }
+    } else if (lanes == 1) {
+      for (int64_t x = 0; x < columns.size(); ++x) {
+        out_row[x] = f(out_row[x], in_row[x * stride[2]]);
+      }
+    } else {
+      for (int64_t x = 0; x < columns.size(); ++x, out_row += lanes) {
+        const T* const pixel = in_row + x * stride[2] * lanes;
+        for (int64_t l = 0; l < lanes; ++l) {
+          out_row[l] = f(out_row[l], pixel[l]);
+        }
+      }
+    }
+  }
+}
+
 template <class T>
-void PlainPool::Run(const T* input, T* output, int64_t* indices) const {
+void PlainPool::Run(const T* input, T* output) const {
   constexpr bool kFloat = std::is_floating_point_v<T>;
+  constexpr T kLeast = kFloat ? -std::numeric_limits<T>::infinity()
+                              : std::numeric_limits<T>::lowest();
   const int64_t size = in[0] * in[1] * in[2];
   for (int64_t plane = 0; plane < planes; ++plane) {
     for (int64_t z = 0; z < out[0]; ++z) {
-      for (int64_t y = 0; y < out[1]; ++y) {
-        for (int64_t x = 0; x < out[2]; ++x) {
-          const std::array<int64_t, 3> origin = {z * stride[0] - begin[0],
-                                                 y * stride[1] - begin[1],
-                                                 x * stride[2] - begin[2]};
-          std::array<std::pair<int64_t, int64_t>, 3> range;
-          int64_t divisor = 1;
-          for (size_t d = 0; d < 3; ++d) {
-            range[d] = Inside(d, origin[d], 0, in[d]);
-            const auto counted =
-                params.counts_padding
-                    ? Inside(d, origin[d], -begin[d], in[d] + end[d])
-                    : range[d];
-            divisor *= counted.second - counted.first;
+      for (int64_t y = 0; y < out[1]; ++y, output += out[2] * lanes) {
+        std::fill_n(output, out[2] * lanes, params.maximum ? kLeast : T{});
+        const int64_t origin_z = z * stride[0] - begin[0];
+        const int64_t origin_y = y * stride[1] - begin[1];
+        const auto depths = Inside(0, origin_z, 0, in[0]);
+        const auto heights = Inside(1, origin_y, 0, in[1]);
+        for (int64_t a = depths.first; a < depths.second; ++a) {
+          for (int64_t b = heights.first; b < heights.second; ++b) {
+            const int64_t at = (origin_z + a * dilation[0]) * in[1] + origin_y +
+                               b * dilation[1];
+            const T* const row = input + (plane * size + at * in[2]) * lanes;
+            if (params.maximum) {
+              Combine(row, output,
+                      [](T most, T x) { return x > most ? x : most; });
+            } else if constexpr (kFloat) {
+              Combine(row, output, [](T sum, T x) { return sum + x; });
+            }
           }
-          for (int64_t lane = 0; lane < lanes; ++lane) {
-            T best = kFloat ? -std::numeric_limits<T>::infinity()
-                            : std::numeric_limits<T>::lowest();
-            float sum = 0.0F;
-            int64_t best_at = 0;
-            for (int64_t a = range[0].first; a < range[0].second; ++a) {
-              for (int64_t b = range[1].first; b < range[1].second; ++b) {
-                for (int64_t c = range[2].first; c < range[2].second; ++c) {
-                  const int64_t at = ((origin[0] + a * dilation[0]) * in[1] +
-                                      origin[1] + b * dilation[1]) *
-                                         in[2] +
-                                     origin[2] + c * dilation[2];
-                  const T value = input[(plane * size + at) * lanes + lane];
-                  if constexpr (kFloat) sum += value;
-                  if (value > best) {
-                    best = value;
-                    best_at = at;
-                  }
-                }
-              }
-            }
-            *output++ = params.maximum ? best
-                        : divisor > 0
-                            ? static_cast<T>(sum / static_cast<float>(divisor))
+        }
+        if (params.maximum) continue;
+        const int64_t rows = Counted(0, origin_z) * Counted(1, origin_y);
+        for (int64_t x = 0; x < out[2]; ++x) {
+          const int64_t count = rows * Counted(2, x * stride[2] - begin[2]);
+          for (int64_t l = 0; l < lanes; ++l) {
+            T& sum = output[x * lanes + l];
+            sum = count > 0 ? static_cast<T>(sum / static_cast<float>(count))
                             : T{};
-            if (indices != nullptr) {
-              if (params.column_major_indices) {
-                const int64_t row = best_at / in[2];
-                best_at = best_at % in[2] * (in[0] * in[1]) + row;
-              }
-              *indices++ = plane * size + best_at;
-            }
           }
         }
       }
     }
+  }
+}
+
+// Where each largest value lies. Such tensors are dense.
+template <class T>
+void PlainPool::RunWithIndices(const T* input, T* output,
+                               int64_t* indices) const {
+  const int64_t size = in[0] * in[1] * in[2];
+  for (int64_t n = 0; n < planes * out[0] * out[1] * out[2]; ++n) {
+    const int64_t plane = n / (out[0] * out[1] * out[2]);
+    const std::array<int64_t, 3> origin = {
+        n / (out[1] * out[2]) % out[0] * stride[0] - begin[0],
+        n / out[2] % out[1] * stride[1] - begin[1],
+        n % out[2] * stride[2] - begin[2]};
+    std::array<std::pair<int64_t, int64_t>, 3> range;
+    for (size_t d = 0; d < 3; ++d) range[d] = Inside(d, origin[d], 0, in[d]);
+    T best = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
+                                         : std::numeric_limits<T>::lowest();
+    int64_t best_at = 0;
+    for (int64_t a = range[0].first; a < range[0].second; ++a) {
+      for (int64_t b = range[1].first; b < range[1].second; ++b) {
+        for (int64_t c = range[2].first; c < range[2].second; ++c) {
+          const int64_t at = ((origin[0] + a * dilation[0]) * in[1] +
+                              origin[1] + b * dilation[1]) *
+                                 in[2] +
+                             origin[2] + c * dilation[2];
+          const T value = input[plane * size + at];
+          if (value > best) {
+            best = value;
+            best_at = at;
+          }
+        }
+      }
+    }
+    output[n] = best;
+    if (params.column_major_indices) {
+      const int64_t row = best_at / in[2];
+      best_at = best_at % in[2] * (in[0] * in[1]) + row;
+    }
+    indices[n] = plane * size + best_at;
   }
 }
 
@@ -240,12 +315,16 @@ MadeKernel MakePlainPool(const KernelRequest& request, Params params) {
   const TensorSpec& spec = request.outputs[0];
   return MakeKernel([pool, spec](Inputs inputs, Outputs outputs, std::byte*) {
     auto* indices = outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
+    const auto run = [&](const auto* in, auto* out) {
+      indices == nullptr ? pool.Run(in, out)
+                         : pool.RunWithIndices(in, out, indices);
+    };
     if (spec.type == DataType::kInt8) {
-      pool.Run(As<int8_t>(inputs[0]), As<int8_t>(outputs[0]), indices);
+      run(As<int8_t>(inputs[0]), As<int8_t>(outputs[0]));
     } else if (spec.type == DataType::kUint8) {
-      pool.Run(As<uint8_t>(inputs[0]), As<uint8_t>(outputs[0]), indices);
+      run(As<uint8_t>(inputs[0]), As<uint8_t>(outputs[0]));
     } else {
-      pool.Run(As<float>(inputs[0]), As<float>(outputs[0]), indices);
+      run(As<float>(inputs[0]), As<float>(outputs[0]));
       ClearPadding(spec, As<float>(outputs[0]));
     }
   });
