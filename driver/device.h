@@ -118,6 +118,11 @@ struct LayerInfo {
   std::string type;  // "Conv", "ConvRelu", "InputOperator"
   std::string input_shape, output_shape;
   std::string data_type;  // what it computes in: "INT8", "FLOAT16"
+  // What a device without an NPU computes it with: "bytes avx2", "oneDNN
+  // jit:avx2", "loops".
+  std::string kernel;
+  // No kernel is made for this CPU and shape: tens of times slower than others.
+  bool is_slow = false;
   bool on_cpu = false;    // not the NPU's work: conversions of inputs, outputs
   bool splits = false;    // the cores of a gang share it out
   // By the SoC's timing model, on one core of it, in cycles of that core.

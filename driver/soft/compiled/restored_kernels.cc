@@ -39,6 +39,12 @@ class RestoredKernel final : public Kernel {
         scratch_(static_cast<size_t>(saved_.scratch)) {}
 
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  [[nodiscard]] std::string implementation() const override {
+    return saved_.implementation;
+  }
+  [[nodiscard]] bool is_reference() const override {
+    return saved_.is_reference;
+  }
   // Asked while the plan is made.
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return i >= saved_.reads_constant.size() || saved_.reads_constant[i] != 0;

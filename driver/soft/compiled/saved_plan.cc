@@ -87,6 +87,8 @@ void SavedPlan::Write(ByteWriter& to) const {
     to.PutList(std::span<const uint32_t>(kernel.parts));
     to.PutList(std::span<const uint8_t>(kernel.reads_constant));
     to.PutList(std::span<const uint32_t>(kernel.stores));
+    to.PutText(kernel.implementation);
+    to.Put(static_cast<uint8_t>(kernel.is_reference));
   }
   to.PutList(std::span<const uint32_t>(keeps));
   WriteSram(sram, to);
@@ -94,13 +96,15 @@ void SavedPlan::Write(ByteWriter& to) const {
 
 SavedPlan SavedPlan::Read(ByteReader& from, size_t pieces) {
   SavedPlan plan;
-  const size_t count = from.GetCount(/*least=*/32, kMaxNodes);
+  const size_t count = from.GetCount(/*least=*/41, kMaxNodes);
   for (size_t k = 0; k < count && from.good(); ++k) {
     SavedKernel& kernel = plan.kernels.emplace_back();
     kernel.scratch = from.Get<uint64_t>();
     kernel.parts = from.GetList<uint32_t>(Gang::kMaxCores);
     kernel.reads_constant = from.GetList<uint8_t>(kMaxArity + 1);
     kernel.stores = from.GetList<uint32_t>(kMaxStores);
+    kernel.implementation = from.GetText();
+    kernel.is_reference = from.GetFlag();
     for (size_t i = 0; i < kernel.parts.size(); ++i) {
       if (kernel.parts[i] < 1 || kernel.parts[i] > i + 2) from.Fail();
     }
@@ -121,6 +125,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PlanRecorder::MakeKernel(
       op.make(KernelRequest{request.node, request.inputs, request.outputs,
                             noted, request.cores}));
   made.kernel.scratch = kernel->scratch_size();
+  made.kernel.implementation = kernel->implementation();
+  made.kernel.is_reference = kernel->is_reference();
   for (uint32_t cores = 2; cores <= request.cores; ++cores) {
     made.kernel.parts.push_back(kernel->PartsFor(cores));
   }

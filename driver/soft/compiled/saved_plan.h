@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,8 @@ struct SavedKernel {
   std::vector<uint32_t> parts;
   std::vector<uint8_t> reads_constant;  // of each input
   std::vector<uint32_t> stores;
+  std::string implementation;
+  bool is_reference = false;
 };
 
 struct SavedPlan {

@@ -125,6 +125,12 @@ class Convolution final : public Kernel {
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return !(i == 1 && weights_ != nullptr) && !(i == 2 && bias_ != nullptr);
   }
+  [[nodiscard]] std::string implementation() const override {
+    return implementation_;
+  }
+  [[nodiscard]] bool is_reference() const override {
+    return !IsGenerated(implementation_);
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override;
 
@@ -273,7 +279,7 @@ absl::Status Convolution::Make(const KernelRequest& request,
   if (whole != nullptr) borrowed = BorrowWeights(*whole, channels);
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
                          Choose(request, borrowed));
-  implementation_ = chosen.impl_info_str();
+  implementation_ = ImplementationOf(chosen);
   packed_desc_ = chosen.weights_desc();
   if (whole == nullptr) {
     RKNND_RETURN_IF_ERROR(Pack(request, packed_desc_));

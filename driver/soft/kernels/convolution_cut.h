@@ -60,6 +60,12 @@ class ConvolutionInPieces final : public Kernel {
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return whole_->reads_constant(i);
   }
+  [[nodiscard]] std::string implementation() const override {
+    return whole_->implementation();
+  }
+  [[nodiscard]] bool is_reference() const override {
+    return whole_->is_reference();
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
     return whole_->Run(inputs, outputs, scratch);

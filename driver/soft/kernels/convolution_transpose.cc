@@ -167,6 +167,12 @@ class DnnlTransposed final : public Kernel {
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return !(i == 1 && weights_ != nullptr);
   }
+  [[nodiscard]] std::string implementation() const override {
+    return implementation_;
+  }
+  [[nodiscard]] bool is_reference() const override {
+    return !IsGenerated(implementation_);
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
     std::array<void*, 5> data = {const_cast<std::byte*>(inputs[0]), outputs[0],
@@ -183,6 +189,7 @@ class DnnlTransposed final : public Kernel {
   EpilogueStep step_;
   bool has_bias_ = false;
   const std::byte* weights_ = nullptr;
+  std::string implementation_;
   std::optional<DnnlCall> call_;
   size_t scratch_ = 0;
 };
@@ -229,6 +236,7 @@ absl::Status DnnlTransposed::Make(const KernelRequest& request,
                       bias, output, dims_of(params.strides), dilations,
                       dims_of(params.begin), dims_of(params.end)),
       attributes, CpuEngine());
+  implementation_ = ImplementationOf(chosen);
   if (weights != nullptr) {
     RKNND_ASSIGN_OR_RETURN(
         weights_, request.weights.Store(

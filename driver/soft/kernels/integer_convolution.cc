@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/bytes/byte_kernels.h"
 #include "driver/soft/bytes/packed_weights.h"
@@ -99,6 +100,9 @@ class IntegerConvolution final : public Kernel {
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return i == 0 || input_zero_at_ == i;
+  }
+  [[nodiscard]] std::string implementation() const override {
+    return absl::StrCat("bytes ", loops_.name);
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
     if (products_ < kLeastProducts) return 1;

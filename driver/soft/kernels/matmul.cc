@@ -175,6 +175,12 @@ class DnnlProduct final : public Kernel {
   [[nodiscard]] bool reads_constant(size_t i) const override {
     return !(i == 1 && weights_ != nullptr) && !(i == 2 && bias_ != nullptr);
   }
+  [[nodiscard]] std::string implementation() const override {
+    return implementation_;
+  }
+  [[nodiscard]] bool is_reference() const override {
+    return !IsGenerated(implementation_);
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
     void* data[4] = {const_cast<std::byte*>(inputs[0]), outputs[0], scratch,
@@ -193,6 +199,7 @@ class DnnlProduct final : public Kernel {
   Finish finish_;
   const std::byte* weights_ = nullptr;
   const std::byte* bias_ = nullptr;
+  std::string implementation_;
   std::optional<DnnlCall> call_;
   size_t scratch_ = 0;
 };
@@ -294,6 +301,7 @@ absl::Status DnnlProduct::Make(const KernelRequest& request) {
           ReorderNow(b, from, packed, room);
         }));
   }
+  implementation_ = ImplementationOf(chosen);
   scratch_ = chosen.scratchpad_desc().get_size();
   std::vector<DnnlArgument> arguments = {
       {DNNL_ARG_SRC, a},

@@ -84,6 +84,10 @@ dnnl::memory::desc Describe(const TensorSpec& spec) {
           dnnl::memory::data_type::f32, tag};
 }
 
+std::string ImplementationOf(const dnnl::primitive_desc_base& primitive) {
+  return absl::StrCat("oneDNN ", primitive.impl_info_str());
+}
+
 bool IsGenerated(std::string_view implementation) {
   return implementation.find("jit") != std::string_view::npos ||
          implementation.find("brg") != std::string_view::npos;

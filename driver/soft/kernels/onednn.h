@@ -18,6 +18,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,6 +46,9 @@ absl::Status GuardDnnl(const NodeView& node, F&& f) {
     return DnnlError(node, error);
   }
 }
+
+// As Kernel::implementation names what `primitive` computes with.
+std::string ImplementationOf(const dnnl::primitive_desc_base& primitive);
 
 // Whether oneDNN makes the kernel of that name (impl_info_str) for this CPU, as
 // it does "jit:avx2", "brgemm:..." and "x64:gemm:jit". The others ("ref:any",

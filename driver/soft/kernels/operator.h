@@ -128,6 +128,12 @@ class Kernel {
     (void)i;
     return true;
   }
+  // What computes it, for reports: "bytes avx2", "oneDNN jit:avx2"; "" is a
+  // loop of ours that compilers make for any CPU.
+  [[nodiscard]] virtual std::string implementation() const { return ""; }
+  // Whether that is a library's loop for any CPU where others of its kind have
+  // kernels made for this one: tens of times slower than they.
+  [[nodiscard]] virtual bool is_reference() const { return false; }
   // `inputs[i]` is null for an input left out and for constants a kernel took
   // into its weights; the epilogue's added tensor comes after the node's own
   // inputs. Thread: worker; many at once. Allocates nothing.
@@ -216,7 +222,8 @@ class OperatorTable {
 };
 
 // Channels per block of floats on this CPU: 16 with AVX-512, 8 on other x86
-// CPUs (oneDNN has kernels for these from SSE4.1 on), else 1. A rule, never a measurement: equal inputs give equal outputs on every start.
+// CPUs (oneDNN has kernels for these from SSE4.1 on), else 1. A rule, never a
+// measurement: equal inputs give equal outputs on every start.
 int ChannelBlock();
 
 }  // namespace rknnd::soft

@@ -120,6 +120,7 @@ class DnnlPool final : public Kernel {
     if (!IsGenerated(chosen.impl_info_str())) {
       return absl::UnimplementedError("oneDNN has a plain loop for it");
     }
+    implementation_ = ImplementationOf(chosen);
     scratch_ = chosen.scratchpad_desc().get_size();
     call_.emplace(Primitive(chosen),
                   std::vector<DnnlArgument>{
@@ -130,6 +131,9 @@ class DnnlPool final : public Kernel {
   }
 
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  [[nodiscard]] std::string implementation() const override {
+    return implementation_;
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
     void* const data[] = {const_cast<std::byte*>(inputs[0]), outputs[0],
@@ -139,6 +143,7 @@ class DnnlPool final : public Kernel {
 
  private:
   std::optional<DnnlCall> call_;
+  std::string implementation_;
   size_t scratch_ = 0;
 };
 

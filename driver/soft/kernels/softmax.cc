@@ -66,39 +66,78 @@ double SumOf(const float* in, int64_t n) {
   return std::accumulate(lanes.begin(), lanes.end(), 0.0);
 }
 
-// One row whose elements lie side by side.
-void Contiguous(const float* in, float* out, int64_t n, FloatLoop exp,
-                bool logarithm) {
-  const float most = LargestOf(in, n);
-  for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
-  if (logarithm) {
-    double sum = 0.0;
-    for (int64_t i = 0; i < n; ++i) sum += std::exp(out[i]);
-    const auto log = static_cast<float>(std::log(sum));
-    for (int64_t i = 0; i < n; ++i) out[i] -= log;
-    return;
+// `rows` rows whose elements lie side by side: those of a few elements are
+// many, and exponentials are quick in long runs only.
+void Contiguous(const float* in, float* out, int64_t rows, int64_t n,
+                FloatLoop exp, bool logarithm) {
+  constexpr int64_t kRun = 1024;
+  const int64_t at_once = std::clamp<int64_t>(kRun / n, 1, rows);
+  for (int64_t r = 0; r < rows; r += at_once) {
+    const int64_t count = std::min(at_once, rows - r);
+    float* const first = out + r * n;
+    for (int64_t i = 0; i < count; ++i) {
+      const float* const from = in + (r + i) * n;
+      float* const to = first + i * n;
+      const float most = LargestOf(from, n);
+      for (int64_t k = 0; k < n; ++k) to[k] = from[k] - most;
+    }
+    if (!logarithm) exp(first, first, count * n, 0.0F, 0.0F);
+    for (int64_t i = 0; i < count; ++i) {
+      float* const row = first + i * n;
+      if (logarithm) {
+        double sum = 0.0;
+        for (int64_t k = 0; k < n; ++k) sum += std::exp(row[k]);
+        const auto log = static_cast<float>(std::log(sum));
+        for (int64_t k = 0; k < n; ++k) row[k] -= log;
+      } else {
+        const auto scale = static_cast<float>(1.0 / SumOf(row, n));
+        for (int64_t k = 0; k < n; ++k) row[k] *= scale;
+      }
+    }
   }
-  exp(out, out, n, 0.0F, 0.0F);
-  const auto scale = static_cast<float>(1.0 / SumOf(out, n));
-  for (int64_t i = 0; i < n; ++i) out[i] *= scale;
 }
 
+// Rows whose elements lie `step` apart, `step` rows side by side.
 void Strided(const float* in, float* out, int64_t n, int64_t step,
-             bool logarithm) {
-  float most = in[0];
-  for (int64_t i = 1; i < n; ++i) most = std::max(most, in[i * step]);
-  double sum = 0.0;
-  for (int64_t i = 0; i < n; ++i) {
-    const float e = std::exp(in[i * step] - most);
-    if (!logarithm) out[i * step] = e;
-    sum += e;
-  }
-  if (logarithm) {
-    const auto log = static_cast<float>(std::log(sum));
-    for (int64_t i = 0; i < n; ++i) out[i * step] = in[i * step] - most - log;
-  } else {
-    const auto scale = static_cast<float>(1.0 / sum);
-    for (int64_t i = 0; i < n; ++i) out[i * step] *= scale;
+             FloatLoop exp, bool logarithm) {
+  constexpr int64_t kRows = 64;
+  std::array<float, kRows> most, power;
+  std::array<double, kRows> sum;
+  for (int64_t first = 0; first < step; first += kRows) {
+    const int64_t count = std::min(kRows, step - first);
+    const float* const from = in + first;
+    float* const to = out + first;
+    std::copy_n(from, count, most.begin());
+    for (int64_t k = 1; k < n; ++k) {
+      for (int64_t i = 0; i < count; ++i) {
+        float& m = most[static_cast<size_t>(i)];
+        m = m < from[k * step + i] ? from[k * step + i] : m;
+      }
+    }
+    sum.fill(0.0);
+    for (int64_t k = 0; k < n; ++k) {
+      float* const row = to + k * step;
+      for (int64_t i = 0; i < count; ++i) {
+        row[i] = from[k * step + i] - most[static_cast<size_t>(i)];
+      }
+      exp(row, power.data(), count, 0.0F, 0.0F);
+      for (int64_t i = 0; i < count; ++i) {
+        sum[static_cast<size_t>(i)] += power[static_cast<size_t>(i)];
+      }
+      if (!logarithm) std::copy_n(power.begin(), count, row);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(i);
+      power[at] =
+          static_cast<float>(logarithm ? std::log(sum[at]) : 1.0 / sum[at]);
+    }
+    for (int64_t k = 0; k < n; ++k) {
+      float* const row = to + k * step;
+      for (int64_t i = 0; i < count; ++i) {
+        const float p = power[static_cast<size_t>(i)];
+        row[i] = logarithm ? row[i] - p : row[i] * p;
+      }
+    }
   }
 }
 
@@ -110,16 +149,15 @@ MadeKernel MakeSoftmax(const KernelRequest& request) {
   }
   const FloatLoop exp = ExpLoop();
   return MakeKernel([rows, exp](Inputs inputs, Outputs outputs, std::byte*) {
-    for (int64_t r = 0; r < rows.rows; ++r) {
-      const float* in = As<float>(inputs[0]) + r * rows.size * rows.inner;
-      float* out = As<float>(outputs[0]) + r * rows.size * rows.inner;
-      if (rows.inner == 1) {
-        Contiguous(in, out, rows.size, exp, kLogarithm);
-        continue;
-      }
-      for (int64_t i = 0; i < rows.inner; ++i) {
-        Strided(in + i, out + i, rows.size, rows.inner, kLogarithm);
-      }
+    const float* in = As<float>(inputs[0]);
+    float* out = As<float>(outputs[0]);
+    if (rows.inner == 1) {
+      Contiguous(in, out, rows.rows, rows.size, exp, kLogarithm);
+      return;
+    }
+    const int64_t slab = rows.size * rows.inner;
+    for (int64_t r = 0; r < rows.rows; ++r, in += slab, out += slab) {
+      Strided(in, out, rows.size, rows.inner, exp, kLogarithm);
     }
   });
 }

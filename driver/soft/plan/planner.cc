@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/plan/io_transfer.h"
@@ -38,6 +39,9 @@ class NewParts final : public PlanParts {
  private:
   ModelWeights& weights_;
 };
+
+// What computes a layer that no library or file of bytes/ does.
+constexpr char kLoops[] = "loops";
 
 // One value in one placement.
 struct Tensor {
@@ -274,9 +278,9 @@ class Planner {
           kernel->scratch_size() >> 20, " MiB to compute in, at most ",
           kMaxScratchBytes >> 20, " MiB are allowed"));
     }
-    if (kernel->PartsFor(options_.cores) > 1) {
-      program().info.layers[layer].splits = true;
-    }
+    driver::LayerInfo& info = program().info.layers[layer];
+    if (kernel->PartsFor(options_.cores) > 1) info.splits = true;
+    NameKernel(*kernel, info);
     AddKernel(std::move(kernel), layer, input_tensors, output_tensors);
     if (node.joins_layer) {
       std::erase_if(program().dumped, [&](const DumpedOperand& inner) {
@@ -294,6 +298,17 @@ class Planner {
                     *output_tensors[0]);
     }
     return absl::OkStatus();
+  }
+
+  // A layer of several nodes names what is not all loops of ours.
+  static void NameKernel(const Kernel& kernel, driver::LayerInfo& layer) {
+    const std::string name = kernel.implementation();
+    if (layer.kernel.empty() || layer.kernel == kLoops) {
+      layer.kernel = name.empty() ? kLoops : name;
+    } else if (!name.empty() && !absl::StrContains(layer.kernel, name)) {
+      absl::StrAppend(&layer.kernel, ", ", name);
+    }
+    layer.is_slow |= kernel.is_reference();
   }
 
   // A view has no layer of its own; a reorder before it needs one.

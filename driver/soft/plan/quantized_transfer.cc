@@ -1,5 +1,7 @@
 #include "driver/soft/plan/quantized_transfer.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "driver/soft/kernels/quantization.h"
@@ -13,6 +15,21 @@ using driver::TensorType;
 // Between unsigned inside and signed outside.
 uint8_t FlipOf(const TensorSpec& spec) {
   return spec.type == DataType::kUint8 ? 0x80 : 0;
+}
+
+// `count` floats, one behind the other, to the bytes of a tensor of this type.
+template <class T>
+void QuantizeRun(const float* from, int64_t count, const Quantization& as,
+                 uint8_t* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<uint8_t>(Quantize<T>(from[i] / as.scale, as.zero));
+  }
+}
+
+void QuantizeRun(DataType type, const float* from, int64_t count,
+                 const Quantization& as, uint8_t* to) {
+  type == DataType::kInt8 ? QuantizeRun<int8_t>(from, count, as, to)
+                          : QuantizeRun<uint8_t>(from, count, as, to);
 }
 
 // Calls f(channel, offset inside, step inside, pixels, offset in the run): one
@@ -39,8 +56,8 @@ void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
   const bool raw = layout.type == TensorType::kInt8;
   const bool one_table = conversion.table.size() == 256;
   const uint8_t* table = conversion.table.data();
-  const int32_t zero = conversion.quantization->zero;
-  const float scale = conversion.quantization->scale;
+  const Quantization& as = *conversion.quantization;
+  const bool normalises = conversion.normalises() && !layout.as_is;
   ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
                          int64_t first, int64_t count, int64_t at) {
     const std::byte* from = client + at * size;
@@ -59,6 +76,11 @@ void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
     }
     if (!raw && !image) {
       ToFloat(layout.type, from, count * layout.pitch, pixels);
+      if (alike && !normalises) {
+        QuantizeRun(spec.type, pixels, count * there, as,
+                    bytes + inside.At(n, channel, first));
+        return;
+      }
     }
     ForEachChannel(
         inside, n, channel, there, first,
@@ -79,14 +101,21 @@ void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
             }
             return;
           }
-          const bool normalises = conversion.normalises() && !layout.as_is;
-          for (int64_t p = 0; p < count; ++p) {
-            float x = pixels[p * layout.pitch + c];
-            if (normalises) x = conversion.Normalise(x, channel + c);
-            to[p * step] =
-                spec.type == DataType::kInt8
-                    ? static_cast<uint8_t>(Quantize<int8_t>(x / scale, zero))
-                    : Quantize<uint8_t>(x / scale, zero);
+          // In two steps, of which compilers make vectors of the first.
+          constexpr int64_t kRun = 256;
+          std::array<float, kRun> run;
+          std::array<uint8_t, kRun> answers;
+          for (int64_t p = 0; p < count; p += kRun) {
+            const int64_t length = std::min(kRun, count - p);
+            for (int64_t i = 0; i < length; ++i) {
+              const float x = pixels[(p + i) * layout.pitch + c];
+              run[static_cast<size_t>(i)] =
+                  normalises ? conversion.Normalise(x, channel + c) : x;
+            }
+            QuantizeRun(spec.type, run.data(), length, as, answers.data());
+            for (int64_t i = 0; i < length; ++i) {
+              to[(p + i) * step] = answers[static_cast<size_t>(i)];
+            }
           }
         });
   });
