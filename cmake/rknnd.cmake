@@ -117,7 +117,8 @@ endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
 #            [DEFINES name=value...] [STARTS program...]
-#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD] [PLAIN])
+#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD] [PLAIN]
+#            [CPU_LEVELS])
 # Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
 # skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
 # (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
@@ -125,12 +126,14 @@ endfunction()
 # sanitizer leaves it out. PLAIN: it is arithmetic, or text for people, so that
 # every build with a sanitizer does. STARTS: targets that are built before it, as
 # it starts or loads what they make.
+# CPU_LEVELS: what it tests computes otherwise on other CPUs; it is run once more,
+# as one entry "<name>.at_<level>", for each level of x86 below this machine's.
 # The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
 function(rknnd_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD;PLAIN"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD;PLAIN;CPU_LEVELS"
                         "TIMEOUT"
                         "SOURCES;HEADERS;DEPS;DEFINES;STARTS;LABELS")
   _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
@@ -186,6 +189,17 @@ endif()
 ]=])
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
   endif()
+  # A sanitizer sees the same loops of ours at any level.
+  if(arg_CPU_LEVELS AND NOT RKNND_SANITIZE AND
+     CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
+    foreach(level SSE41 AVX AVX2 AVX2_VNNI AVX512_CORE)
+      string(TOLOWER ${level} suffix)
+      add_test(NAME ${name}.at_${suffix} COMMAND ${name})
+      set_tests_properties(${name}.at_${suffix} PROPERTIES
+        TIMEOUT 600 LABELS "${arg_LABELS};cpu_levels"
+        ENVIRONMENT "${RKNND_TEST_ENVIRONMENT};ONEDNN_MAX_CPU_ISA=${level}")
+    endforeach()
+  endif()
 endfunction()
 
 function(_rknnd_export target)
@@ -203,7 +217,7 @@ function(_rknnd_library_headers library exported)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
              BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR
-     NOT folder MATCHES "^(driver|daemon)" OR folder MATCHES "rknn_file|kernels")
+     NOT folder MATCHES "^(driver|daemon)" OR folder MATCHES "rknn_file|bytes|kernels")
     return()
   endif()
   set(headers rknnd_library_headers)

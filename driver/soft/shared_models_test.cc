@@ -149,6 +149,26 @@ TEST_P(SharedModelTest, GivesTheStoredAnswersInHalfPrecision) {
                 TensorType::kFloat16, kHalfTolerance);
 }
 
+// At any level of CPU: ctest runs this program at each.
+void ExpectNoReferenceKernel(driver::Device& device, const std::string& file) {
+  auto model = device.Load({testing::ReadFile(file), "", file});
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const driver::LayerInfo& layer : (*model)->info().programs[0].layers) {
+    EXPECT_FALSE(layer.is_slow)
+        << layer.type << " '" << layer.name << "': " << layer.kernel;
+  }
+}
+
+TEST_P(SharedModelTest, HasAKernelMadeForThisCpuInEachLayer) {
+  ExpectNoReferenceKernel(*device_, folder_ + "/model.onnx");
+}
+
+TEST(DetectorTest, HasAKernelMadeForThisCpuInEachLayer) {
+  const auto device = *OpenSoftDevice({.kind = "soft", .soc = "rk3588"});
+  ExpectNoReferenceKernel(*device,
+                          RKNND_SOURCE_ROOT "/examples/detector/detector.onnx");
+}
+
 TEST_P(SharedModelTest, RunsInTheTimeItPrints) {
   auto model = device_->Load(
       {testing::ReadFile(folder_ + "/model.onnx"), "", GetParam().name});

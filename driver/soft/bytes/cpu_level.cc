@@ -5,6 +5,8 @@
 #include <vector>
 
 #if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
 #include <dnnl.hpp>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
@@ -13,6 +15,14 @@
 
 namespace rknnd::soft {
 namespace {
+
+#if defined(__x86_64__) || defined(__i386__)
+// g++ 12 has no name for it.
+bool HasAvxVnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
+}
+#endif
 
 std::vector<CpuLevel> FindLevels() {
   std::vector<CpuLevel> levels = {CpuLevel::kPortable};
@@ -29,8 +39,11 @@ std::vector<CpuLevel> FindLevels() {
   const bool avx2 =
       __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   add(cpu_isa::avx2, avx2, CpuLevel::kAvx2);
-  // g++ 12 has no name for AVX-VNNI; oneDNN has looked.
-  add(cpu_isa::avx2_vnni, avx2, CpuLevel::kAvx2Vnni);
+  // oneDNN's levels with AVX-512 leave the 256-bit instructions out.
+  const bool above = (isa & static_cast<unsigned>(cpu_isa::avx512_core)) ==
+                     static_cast<unsigned>(cpu_isa::avx512_core);
+  add(above ? cpu_isa::avx2 : cpu_isa::avx2_vnni, avx2 && HasAvxVnni(),
+      CpuLevel::kAvx2Vnni);
   const bool avx512 = __builtin_cpu_supports("avx512f") != 0 &&
                       __builtin_cpu_supports("avx512bw") != 0 &&
                       __builtin_cpu_supports("avx512dq") != 0 &&
