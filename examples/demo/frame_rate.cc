@@ -60,23 +60,30 @@ bool FrameRate::Watch(base::Nanoseconds now, Part part) {
 }
 
 double FrameRate::SustainedByLatency(base::Nanoseconds now) const {
-  std::vector<double> latencies;
+  std::vector<std::vector<double>> latencies(static_cast<size_t>(cameras_));
   for (const TimedPart& timed : parts_) {
     if (timed.time <= now - Window(kLatencyWindow)) continue;
-    latencies.insert(latencies.end(), timed.part.latencies_us.begin(),
-                     timed.part.latencies_us.end());
+    for (size_t i = 0; i < timed.part.latencies_us.size(); ++i) {
+      const std::vector<double>& more = timed.part.latencies_us[i];
+      latencies.at(i).insert(latencies.at(i).end(), more.begin(), more.end());
+    }
   }
-  const double median = Percentile(std::move(latencies), 0.5);
-  if (median <= LongestLatencyUs()) return rate_;
-  // As in the measurement: the machine is never without a frame then.
-  return kAsked * kFramesInFlight * kMicrosecondsPerSecond / median;
+  double longest = 0;
+  for (std::vector<double>& of_camera : latencies) {
+    longest = std::max(longest, Percentile(std::move(of_camera), 0.5));
+  }
+  if (longest <= LongestLatencyUs()) return rate_;
+  // As in the measurement: the camera is never without a frame in flight then.
+  return kAsked * kFramesInFlight * kMicrosecondsPerSecond / longest;
 }
 
 double FrameRate::SustainedByLoss(base::Nanoseconds now) const {
   if (now - since_ < Window(kLossWindow)) return rate_;
   double filmed = 0, lost = 0;
   for (const TimedPart& timed : parts_) {
-    filmed += static_cast<double>(timed.part.latencies_us.size());
+    for (const std::vector<double>& of_camera : timed.part.latencies_us) {
+      filmed += static_cast<double>(of_camera.size());
+    }
     lost += static_cast<double>(timed.part.lost);
   }
   if (lost <= kLostShare * (filmed + lost)) return rate_;

@@ -22,17 +22,18 @@ inline constexpr size_t kFramesInFlight = 2;
 // Thread: any, one at a time.
 class FrameRate {
  public:
-  // What all cameras together did in a part of a second.
+  // What the cameras did in a part of a second.
   struct Part {
-    std::vector<double> latencies_us;  // of the frames that have ended
-    size_t lost = 0;                   // frames that were left out
+    // Of the frames that have ended, for each camera.
+    std::vector<std::vector<double>> latencies_us;
+    size_t lost = 0;  // frames that were left out, by all of them
   };
 
   FrameRate(double highest, int cameras);
 
   // Frames a second, of each camera.
   [[nodiscard]] double rate() const { return rate_; }
-  // Two frame times: what the median latency is not to be above.
+  // Two frame times: what no camera's median latency is to be above.
   [[nodiscard]] double LongestLatencyUs() const;
 
   // Before the film: all cameras together have computed `fps` frames a second,

@@ -8,9 +8,11 @@ namespace {
 constexpr int kCameras = 4;
 constexpr base::Nanoseconds kHalfSecond = base::kSecond / 2;
 
+// So many of all cameras together.
 FrameRate::Part Frames(size_t count, double latency_us, size_t lost = 0) {
   FrameRate::Part part;
-  part.latencies_us.assign(count, latency_us);
+  part.latencies_us.assign(kCameras,
+                           std::vector<double>(count / kCameras, latency_us));
   part.lost = lost;
   return part;
 }
@@ -75,8 +77,8 @@ TEST(FrameRateTest, LatenciesOfTheOldRateAreNotHeldAgainstTheNewOne) {
   FrameRate rate(30, kCameras);
   ASSERT_TRUE(rate.Watch(0, Frames(60, 500'000)));
   ASSERT_EQ(rate.rate(), 3);
-  EXPECT_FALSE(rate.Watch(1 * kHalfSecond, Frames(2, 600'000)));
-  EXPECT_FALSE(rate.Watch(2 * kHalfSecond, Frames(6, 600'000)));
+  EXPECT_FALSE(rate.Watch(1 * kHalfSecond, Frames(4, 600'000)));
+  EXPECT_FALSE(rate.Watch(2 * kHalfSecond, Frames(8, 600'000)));
   EXPECT_EQ(rate.rate(), 3);
 }
 
@@ -84,12 +86,20 @@ TEST(FrameRateTest, MachineThatBecomesStillSlowerIsFollowed) {
   FrameRate rate(30, kCameras);
   EXPECT_TRUE(rate.Watch(0, Frames(60, 100'000)));
   EXPECT_EQ(rate.rate(), 15);
-  EXPECT_TRUE(rate.Watch(2 * kHalfSecond, Frames(6, 1'000'000)));
+  EXPECT_TRUE(rate.Watch(2 * kHalfSecond, Frames(8, 1'000'000)));
   EXPECT_EQ(rate.rate(), 1);
   // At one frame a second a part may have none.
   EXPECT_FALSE(rate.Watch(3 * kHalfSecond, {}));
   EXPECT_TRUE(rate.Watch(4 * kHalfSecond, Frames(4, 4'000'000)));
   EXPECT_EQ(rate.rate(), 0.3);
+}
+
+TEST(FrameRateTest, OneCameraThatIsLateLowersTheRateOfAll) {
+  FrameRate rate(30, kCameras);
+  FrameRate::Part part = Frames(60, 10'000);
+  part.latencies_us[2] = {100'000, 100'000, 100'000};
+  EXPECT_TRUE(rate.Watch(0, part));
+  EXPECT_EQ(rate.rate(), 15);
 }
 
 TEST(FrameRateTest, SlowestRateStays) {

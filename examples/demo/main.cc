@@ -170,14 +170,13 @@ std::vector<StreamFigures> RunFilm(const client::Launcher& launcher,
   for (bool filming = true; filming;) {
     filming = false;
     FrameRate::Part part;
+    part.latencies_us.resize(cameras.size());
     for (size_t i = 0; i < cameras.size(); ++i) {
       if (streams[i].done) continue;
       StreamFigures figures = NextFigures(launcher, cameras, i);
       // The last ones of the measurement.
       while (figures.rate == 0) figures = NextFigures(launcher, cameras, i);
-      part.latencies_us.insert(part.latencies_us.end(),
-                               figures.latencies_us.begin(),
-                               figures.latencies_us.end());
+      part.latencies_us[i] = figures.latencies_us;
       part.lost += figures.lost;
       Continue(streams[i], std::move(figures));
       filming = filming || !streams[i].done;
