@@ -1,29 +1,37 @@
 // See camera.h. One thread for all contexts: it takes the camera's next frame,
 // which is drawn into memory behind a descriptor, letterboxes it into the input
 // of a context that is free, and goes on while that runs; its queue of
-// completions says when there are boxes to read.
+// completions says when there are boxes to read. Only kFramesInFlight frames
+// are on that way at once, so that frames are lost where the machine is too
+// slow for them, and never wait for long.
 
 #include "examples/demo/camera.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "client/image/image.h"
 #include "client/include/rknnd.hpp"
 #include "client/launch/memory_rows.h"
 #include "examples/demo/detector_context.h"
 #include "examples/demo/figures.h"
+#include "examples/demo/frame_rate.h"
+#include "examples/demo/frame_schedule.h"
 #include "examples/demo/letterboxer.h"
 #include "examples/demo/subject.h"
 #include "examples/detector/frame.h"
@@ -31,51 +39,46 @@
 namespace rknnd::demo {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kFrameWidth = 1920, kFrameHeight = 1080;
-constexpr auto kFramePeriod = std::chrono::microseconds(1'000'000 / 30);
-constexpr auto kReportPeriod = std::chrono::milliseconds(500);
+constexpr base::Nanoseconds kReportPeriod = base::kSecond / 2;
 
-// The sensor: a frame every thirtieth of a second; frames that nobody takes are
-// lost, as a camera's are.
-class Sensor {
+base::Nanoseconds Now() { return base::MonotonicClock().Now(); }
+
+double Seconds(base::Nanoseconds time) {
+  return static_cast<double>(time) / base::kSecond;
+}
+
+// Lines that the demo writes to stdin, also while frames are computed.
+class CommandReader {
  public:
-  Sensor(std::unique_ptr<Subject> subject, double seconds)
-      : subject_(std::move(subject)),
-        begin_(Clock::now()),
-        end_(begin_ + std::chrono::duration_cast<Clock::duration>(
-                          std::chrono::duration<double>(seconds))) {}
+  // To be waited for; -1 once there are no more.
+  [[nodiscard]] int fd() const { return ended_ ? -1 : STDIN_FILENO; }
 
-  // When there is a frame next, if the film is not over.
-  [[nodiscard]] Clock::time_point NextTime() const {
-    return begin_ + static_cast<int64_t>(number_ + 1) * kFramePeriod;
+  // The next line that has been read, if there is one.
+  std::optional<std::string> Next() {
+    const size_t end = text_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = text_.substr(0, end);
+    text_.erase(0, end + 1);
+    return line;
   }
-  [[nodiscard]] bool IsOver() const { return NextTime() > end_; }
-  // Writes the newest frame to `frame`, once it is there. Its number.
-  uint64_t Capture(const detector::Nv12& frame) {
-    SkipToNewest();
-    subject_->Draw(number_, frame);
-    return number_;
+  // Takes in what is there; waits if there is nothing.
+  void Read() {
+    std::array<char, 256> bytes;
+    const ssize_t size = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (size > 0) text_.append(bytes.data(), static_cast<size_t>(size));
+    if (size == 0 || (size < 0 && errno != EINTR)) ended_ = true;
   }
-  // It is nobody's.
-  void Lose() { SkipToNewest(); }
-
-  [[nodiscard]] double Elapsed() const {
-    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  // The next line, once it is there; nothing when no more come.
+  std::optional<std::string> Wait() {
+    auto line = Next();
+    for (; !line && !ended_; line = Next()) Read();
+    return line;
   }
-  [[nodiscard]] const Subject& subject() const { return *subject_; }
 
  private:
-  void SkipToNewest() {
-    const auto now =
-        static_cast<uint64_t>((Clock::now() - begin_) / kFramePeriod);
-    number_ = std::max(number_ + 1, now);
-  }
-
-  const std::unique_ptr<Subject> subject_;
-  const Clock::time_point begin_, end_;
-  uint64_t number_ = 0;
+  std::string text_;  // that is not taken yet
+  bool ended_ = false;
 };
 
 // What has been seen so far.
@@ -86,11 +89,12 @@ class Tally {
     new_latencies_.push_back(latency_us);
     boxes_ = boxes;
   }
-  // For the next line: each latency stands in one of them.
-  [[nodiscard]] StreamFigures TakeFigures(double seconds) {
+  // For the next line, `time` after the begin: each latency stands in one of
+  // them.
+  [[nodiscard]] StreamFigures TakeFigures(base::Nanoseconds time) {
     StreamFigures figures;
     figures.frames = frames_;
-    figures.fps = static_cast<double>(frames_) / seconds;
+    figures.fps = static_cast<double>(frames_) / Seconds(time);
     figures.boxes = boxes_;
     figures.latencies_us = std::exchange(new_latencies_, {});
     return figures;
@@ -116,26 +120,30 @@ class Eye {
                      normalisation) {}
 
   [[nodiscard]] DetectorContext& detector() { return detector_; }
-  [[nodiscard]] uint64_t number() const { return number_; }
+  // Of the frame that it took last, and of the one whose boxes it has.
+  [[nodiscard]] uint64_t taken() const { return taken_; }
+  [[nodiscard]] uint64_t found() const { return found_; }
 
   [[nodiscard]] bool is_free() const { return !busy_; }
 
-  // Takes the sensor's frame; `ended` is told when its boxes have been read.
-  void Film(Sensor& sensor, Tally& tally, Queue& ended) {
-    next_number_ = sensor.Capture(frame_);
-    const auto captured = Clock::now();
+  // Takes frame `number`, what the camera sees at `time` of the film; `ended`
+  // is told when its boxes have been read.
+  void Film(Subject& subject, base::Nanoseconds time, uint64_t number,
+            Tally& tally, Queue& ended) {
+    taken_ = number;
+    subject.Draw(Seconds(time), frame_);
+    const base::Nanoseconds captured = Now();
     letterboxer_.Write(frame_, detector_.input_memory().data());
     busy_ = true;
     detector_.Submit(RunOptions().Notify(
-        ended, [this, &sensor, &tally, captured](const Completion& run) {
+        ended, [this, &subject, &tally, captured](const Completion& run) {
           busy_ = false;
+          if (run.cancelled()) return;
           if (!run.ok()) throw Error(run.code(), "the detector failed");
-          findings_ = Find(sensor.subject());
-          number_ = next_number_;
-          tally.Add(
-              std::chrono::duration<double, std::micro>(Clock::now() - captured)
-                  .count(),
-              findings_.size());
+          findings_ = Find(subject);
+          found_ = taken_;
+          tally.Add(static_cast<double>(Now() - captured) / base::kMicrosecond,
+                    findings_.size());
         }));
   }
 
@@ -163,22 +171,13 @@ class Eye {
   detector::Nv12 frame_;
   Letterboxer letterboxer_;
   std::vector<Finding> findings_;
-  uint64_t next_number_ = 0;  // of the frame that is computed
-  uint64_t number_ = 0;       // of the findings
+  uint64_t taken_ = 0, found_ = 0;
   bool busy_ = false;
 };
 
 void Say(const nlohmann::json& line) {
   std::puts(line.dump().c_str());
   std::fflush(stdout);
-}
-
-// Until a run has ended, or it is so late.
-void WaitForEnds(const Queue& ended, Clock::time_point until) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  pollfd look = {ended.fd(), POLLIN, 0};
-  poll(&look, 1, std::max(0, static_cast<int>(left.count())));
 }
 
 std::unique_ptr<Subject> MakeSubject(const CameraOptions& options) {
@@ -198,54 +197,180 @@ std::unique_ptr<Subject> MakeSubject(const CameraOptions& options) {
   return *std::move(photo);
 }
 
-int Film(const CameraOptions& options) {
-  std::unique_ptr<Subject> subject = MakeSubject(options);
-  std::vector<std::unique_ptr<Eye>> eyes;
-  for (int i = 0; i < options.contexts; ++i) {
-    eyes.push_back(std::make_unique<Eye>(Context::FromFile(options.model),
-                                         subject->normalisation()));
-    // The first run takes its pages in; a film begins warm.
-    eyes.back()->detector().Run();
+// The rate out of "film" or "film RATE".
+double RateOf(const std::string& command) {
+  constexpr size_t kVerb = sizeof "film" - 1;
+  constexpr double kUsual = 30;
+  if (command == "film") return kUsual;
+  const double rate = command.compare(0, kVerb, "film") == 0
+                          ? std::strtod(command.c_str() + kVerb, nullptr)
+                          : 0;
+  if (!(rate > 0)) {
+    throw Error(RKNN_ERR_PARAM_INVALID, "not told to film: '" + command + "'");
   }
-  Say(client::ToJson(eyes.back()->detector().context().NpuMemory()));
-  if (std::getchar() == EOF) return 1;
+  return rate;
+}
 
-  Sensor sensor(std::move(subject), options.seconds);
-  Tally tally;
-  // Behind what its handlers use.
-  Queue ended = Queue::Create();
-  const auto is_free = [](const auto& eye) { return eye->is_free(); };
-  auto report = Clock::now() + kReportPeriod;
-  while (!sensor.IsOver() || !std::all_of(eyes.begin(), eyes.end(), is_free)) {
-    const auto now = Clock::now();
-    if (!sensor.IsOver() && now >= sensor.NextTime()) {
-      const auto eye = std::find_if(eyes.begin(), eyes.end(), is_free);
-      if (eye == eyes.end()) {
-        sensor.Lose();
-      } else {
-        (*eye)->Film(sensor, tally, ended);
+// The contexts of one camera and what it films with them.
+class Camera {
+ public:
+  explicit Camera(const CameraOptions& options)
+      : subject_(MakeSubject(options)), ended_(Queue::Create()) {
+    for (int i = 0; i < options.contexts; ++i) {
+      eyes_.push_back(std::make_unique<Eye>(Context::FromFile(options.model),
+                                            subject_->normalisation()));
+      // The first frame takes its pages in; measurement and film begin warm.
+      Tally unused;
+      eyes_.back()->Film(*subject_, 0, ++taken_, unused, ended_);
+      WaitForAll();
+    }
+  }
+
+  [[nodiscard]] rknnd_memory NpuMemory() const {
+    return eyes_.back()->detector().context().NpuMemory();
+  }
+
+  // Films as fast as it can until the next command comes: that, or nothing when
+  // none comes any more.
+  std::optional<std::string> Measure(CommandReader& commands) {
+    Tally tally;
+    const base::Nanoseconds begin = Now();
+    base::Nanoseconds report = begin + kReportPeriod;
+    std::optional<std::string> command;
+    while (!command && commands.fd() >= 0) {
+      if (Eye* const eye = FreeEye(); eye != nullptr) {
+        eye->Film(*subject_, Now() - begin, ++taken_, tally, ended_);
+      }
+      if (const base::Nanoseconds now = Now(); now >= report) {
+        report = now + kReportPeriod;
+        Say(ToJson(tally.TakeFigures(now - begin)));
+      }
+      WaitUntil(FreeEye() != nullptr ? 0 : report, commands);
+      command = commands.Next();
+    }
+    // What still waits for a core would be late for the film.
+    for (const auto& eye : eyes_) eye->detector().Cancel();
+    WaitForAll();
+    return command;
+  }
+
+  // With a line of figures every half second; all but the last one.
+  StreamFigures Film(double rate, double seconds, CommandReader& commands) {
+    Tally tally;
+    const base::Nanoseconds begin = Now();
+    FrameSchedule schedule(
+        rate, begin,
+        begin + static_cast<base::Nanoseconds>(seconds * base::kSecond));
+    const auto figures = [&](base::Nanoseconds now) {
+      StreamFigures taken = tally.TakeFigures(now - begin);
+      taken.rate = schedule.rate();
+      taken.lost = schedule.TakeLost();
+      return taken;
+    };
+    base::Nanoseconds report = begin + kReportPeriod;
+    for (base::Nanoseconds now = begin; now < schedule.end() || InFlight() > 0;
+         now = Now()) {
+      if (schedule.IsDue(now)) {
+        if (Eye* const eye = FreeEye(); eye != nullptr) {
+          const base::Nanoseconds time = schedule.Take(now) - begin;
+          eye->Film(*subject_, time, ++taken_, tally, ended_);
+        } else {
+          schedule.Leave(now);
+        }
+      }
+      if (now >= report) {
+        report += kReportPeriod;
+        Say(ToJson(figures(now)));
+      }
+      const base::Nanoseconds next = schedule.NextTime();
+      WaitUntil(now < schedule.end() ? std::min(next, report) : report,
+                commands);
+      while (const auto command = commands.Next()) {
+        schedule.SetRate(RateOf(*command));
       }
     }
-    if (now >= report) {
-      report += kReportPeriod;
-      Say(ToJson(tally.TakeFigures(sensor.Elapsed())));
-    }
-    auto until = report;
-    if (!sensor.IsOver()) until = std::min(until, sensor.NextTime());
-    WaitForEnds(ended, until);
-    ended.Dispatch();
+    return figures(Now());
   }
-  StreamFigures figures = tally.TakeFigures(sensor.Elapsed());
 
-  const auto& newest = **std::max_element(
-      eyes.begin(), eyes.end(),
-      [](const auto& a, const auto& b) { return a->number() < b->number(); });
-  const auto written = newest.WritePicture(options.output);
-  if (!written) throw Error(RKNN_ERR_FAIL, written.error().message);
-  for (const auto& eye : eyes) {
-    // The one that warmed up is a run like all others.
-    figures.copied_bytes += eye->detector().CopiedBytes();
+  [[nodiscard]] base::Expected<void> WriteNewest(
+      const std::string& path) const {
+    const auto& newest = **std::max_element(
+        eyes_.begin(), eyes_.end(),
+        [](const auto& a, const auto& b) { return a->found() < b->found(); });
+    return newest.WritePicture(path);
   }
+
+  // Since the contexts were made.
+  [[nodiscard]] uint64_t CopiedBytes() const {
+    uint64_t bytes = 0;
+    for (const auto& eye : eyes_) bytes += eye->detector().CopiedBytes();
+    return bytes;
+  }
+
+ private:
+  [[nodiscard]] size_t InFlight() const {
+    return static_cast<size_t>(
+        std::count_if(eyes_.begin(), eyes_.end(),
+                      [](const auto& eye) { return !eye->is_free(); }));
+  }
+
+  // The one to take the next frame; null where enough are in flight. Each has
+  // its turn.
+  [[nodiscard]] Eye* FreeEye() const {
+    if (InFlight() >= kFramesInFlight) return nullptr;
+    Eye* longest = nullptr;
+    for (const auto& eye : eyes_) {
+      if (!eye->is_free()) continue;
+      if (longest == nullptr || eye->taken() < longest->taken()) {
+        longest = eye.get();
+      }
+    }
+    return longest;
+  }
+
+  // Until a run has ended, a command has come or it is so late, and reads what
+  // there is.
+  void WaitUntil(base::Nanoseconds time, CommandReader& commands) {
+    const base::Nanoseconds left =
+        std::clamp<base::Nanoseconds>(time - Now(), 0, base::kSecond);
+    std::array<pollfd, 2> look = {
+        {{ended_.fd(), POLLIN, 0}, {commands.fd(), POLLIN, 0}}};
+    const timespec wait = {left / base::kSecond, left % base::kSecond};
+    if (ppoll(look.data(), look.size(), &wait, nullptr) <= 0) return;
+    if (look[1].revents != 0) commands.Read();
+    ended_.Dispatch();
+  }
+
+  // Until no frame is in flight.
+  void WaitForAll() {
+    while (InFlight() > 0) {
+      pollfd look = {ended_.fd(), POLLIN, 0};
+      poll(&look, 1, -1);
+      ended_.Dispatch();
+    }
+  }
+
+  const std::unique_ptr<Subject> subject_;
+  std::vector<std::unique_ptr<Eye>> eyes_;
+  // Behind what its handlers use.
+  Queue ended_;
+  uint64_t taken_ = 0;  // the number of the newest frame
+};
+
+int Film(const CameraOptions& options) {
+  Camera camera(options);
+  Say(client::ToJson(camera.NpuMemory()));
+  CommandReader commands;
+  auto command = commands.Wait();
+  if (command == "measure") command = camera.Measure(commands);
+  if (!command) return 1;
+  const uint64_t copied_before = camera.CopiedBytes();
+  StreamFigures figures =
+      camera.Film(RateOf(*command), options.seconds, commands);
+
+  const auto written = camera.WriteNewest(options.output);
+  if (!written) throw Error(RKNN_ERR_FAIL, written.error().message);
+  figures.copied_bytes = camera.CopiedBytes() - copied_before;
   figures.picture = options.output;
   figures.done = true;
   Say(ToJson(figures));

@@ -19,8 +19,14 @@ struct CameraOptions {
 };
 
 // Opens its contexts and says on stdout, as JSON, what NPU memory is held by
-// then; waits for a line on stdin; films for `seconds`, with a line of figures
-// every half second and a last one with "done". The exit code of the process.
+// then. Takes commands from stdin, a line each:
+//
+//   measure    films as fast as it can until the next command
+//   film RATE  films so many frames a second (without one: 30), for `seconds`
+//              in all; given again while it films, it goes on at that rate
+//
+// Both come with a line of figures every half second, whose rate is 0 while it
+// measures; the film's last one has "done". The exit code of the process.
 int RunCamera(const CameraOptions& options);
 
 }  // namespace rknnd::demo

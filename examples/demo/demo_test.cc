@@ -1,10 +1,12 @@
-// The demo as ./dev demo runs it, but short: its last line, its pictures, and
-// that each row of its memory table is what that kind of sharing costs.
+// The demo as ./dev demo runs it, but short: its last line, its pictures, that
+// each row of its memory table is what that kind of sharing costs, and that a
+// slow detector lowers the rate, not only when it was slow from the beginning.
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -63,6 +65,25 @@ class DemoTest : public testing::Test {
     return child.ok() ? *std::move(child) : base::ChildProcess();
   }
 
+  // Lines up to the one that has `part` in it; the test fails where none has.
+  static void ReadTo(base::ChildProcess& demo, const std::string& part) {
+    for (std::string line; line.find(part) == line.npos;) {
+      auto next = demo.ReadLine(kPatience);
+      ASSERT_TRUE(next.ok()) << next.error().message;
+      line = *std::move(next);
+    }
+  }
+
+  // The configuration of a daemon, in `folder`: its path.
+  static std::string WriteConfig(const std::string& folder,
+                                 const std::string& text) {
+    const std::string path = folder + "/rknnd.toml";
+    std::ofstream file(path);
+    file << text;
+    EXPECT_TRUE(file.flush().good());
+    return path;
+  }
+
   static std::vector<std::string> Keys(const nlohmann::ordered_json& object) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : object.items()) keys.push_back(key);
@@ -84,9 +105,10 @@ std::optional<base::TemporaryFolder> DemoTest::folder;
 nlohmann::ordered_json DemoTest::summary;
 
 TEST_F(DemoTest, TheLastLineHasTheAgreedKeys) {
-  EXPECT_EQ(Keys(summary), (std::vector<std::string>{
-                               "streams", "contexts", "fps", "latency_us",
-                               "tensor_bytes_copied_per_frame", "memory"}));
+  EXPECT_EQ(Keys(summary),
+            (std::vector<std::string>{
+                "streams", "contexts", "fps", "latency_us",
+                "tensor_bytes_copied_per_frame", "memory", "rate"}));
   EXPECT_EQ(Keys(summary["latency_us"]),
             (std::vector<std::string>{"p50", "p99"}));
   EXPECT_EQ(Keys(summary["memory"]),
@@ -102,6 +124,70 @@ TEST_F(DemoTest, CamerasFilmWithoutACopy) {
   EXPECT_GE(summary["latency_us"]["p99"].get<double>(),
             summary["latency_us"]["p50"].get<double>());
   EXPECT_EQ(summary["tensor_bytes_copied_per_frame"], 0);
+  EXPECT_GT(summary["rate"].get<double>(), 0);
+  EXPECT_LE(summary["rate"].get<double>(), 30);
+}
+
+TEST_F(DemoTest, SlowDetectorIsFilmedForAtALowerRate) {
+  auto made = base::TemporaryFolder::Make();
+  ASSERT_TRUE(made.ok());
+  // No machine computes more than ten frames a second then.
+  base::ChildProcess demo =
+      Start({"--seconds", "3", "--json", "--output-dir", made->path(),
+             "--config", WriteConfig(made->path(), R"([faults]
+enabled = true
+[[faults.preset]]
+kind = "slow"
+ms = 300
+)")});
+  const auto text = demo.ReadAll(kPatience);
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_NE(text->find("each films at"), text->npos) << *text;
+  EXPECT_NE(text->find("a second instead of 30."), text->npos) << *text;
+  const auto ended = demo.Wait(kPatience);
+  ASSERT_TRUE(ended.ok());
+  ASSERT_EQ(*ended, 0);
+
+  std::istringstream lines(*text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) last = line;
+  const auto slow = nlohmann::ordered_json::parse(last, nullptr, false);
+  ASSERT_TRUE(slow.is_object()) << *text;
+  const auto rate = slow["rate"].get<double>();
+  EXPECT_LE(rate * kStreams, kCores / 0.3);
+  // However slow the machine is beside that: two frame times.
+  EXPECT_LE(slow["latency_us"]["p50"].get<double>(), 2e6 / rate);
+}
+
+TEST_F(DemoTest, DetectorThatBecomesSlowLowersTheRateOfTheFilm) {
+  auto made = base::TemporaryFolder::Make();
+  ASSERT_TRUE(made.ok());
+  const std::string temporary = made->path() + "/tmp";
+  std::filesystem::create_directory(temporary);
+  base::ChildProcess demo = Start(
+      {"--seconds", "600", "--rate", "5", "--output-dir", made->path(),
+       "--config", WriteConfig(made->path(), "[faults]\nenabled = true\n")},
+      {{"TMPDIR", temporary}});
+  // It has measured by then.
+  ReadTo(demo, "camera processes");
+  std::string socket;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(temporary)) {
+    if (entry.path().filename() == "session.sock") socket = entry.path();
+  }
+  ASSERT_FALSE(socket.empty());
+  base::ChildProcess tool = Start(
+      {"--target", "unix:" + socket, "fault", "set", "slow", "--ms", "2000"},
+      {}, "rknnctl");
+  const auto set = tool.Wait(kPatience);
+  ASSERT_TRUE(set.ok());
+  ASSERT_EQ(*set, 0);
+
+  ReadTo(demo, "The machine has become slower, so each camera films at");
+
+  demo.Signal(SIGINT);
+  EXPECT_TRUE(demo.ReadAll(kPatience).ok());
+  EXPECT_TRUE(demo.Wait(kPatience).ok());
 }
 
 TEST_F(DemoTest, EveryStreamLeavesAPicture) {
@@ -160,11 +246,7 @@ TEST_F(DemoTest, FailureAndSignalLeaveNothingBehind) {
   base::ChildProcess filming =
       Start({"--seconds", "600", "--output-dir", made->path()}, environment);
   // Its table begins when daemon and cameras are there.
-  for (std::string line; line.find("camera processes") == line.npos;) {
-    auto next = filming.ReadLine(kPatience);
-    ASSERT_TRUE(next.ok()) << next.error().message;
-    line = *std::move(next);
-  }
+  ReadTo(filming, "camera processes");
   EXPECT_FALSE(std::filesystem::is_empty(temporary));
   filming.Signal(SIGINT);
   // Its children end first: they have its output open too.

@@ -23,8 +23,9 @@ class DetectorContext {
   [[nodiscard]] const Tensor& input() const { return input_; }
   [[nodiscard]] const Memory& input_memory() const { return inputs_[0]; }
 
-  void Run() { context_.Run(); }
   void Submit(const RunOptions& options) { context_.Submit(options); }
+  // Takes back what waits for a core.
+  void Cancel() { context_.Cancel(); }
   // The outputs of the last run, which has ended.
   [[nodiscard]] std::vector<std::vector<float>> Answer() const;
   // Bytes of tensors that this context's runs have copied.

@@ -28,6 +28,8 @@ auto FromLine(const std::string& line, Read read)
 json ToJson(const StreamFigures& figures) {
   return {{"frames", figures.frames},
           {"fps", figures.fps},
+          {"rate", figures.rate},
+          {"lost", figures.lost},
           {"latencies_us", figures.latencies_us},
           {"boxes", figures.boxes},
           {"done", figures.done},
@@ -40,6 +42,8 @@ std::optional<StreamFigures> ToStreamFigures(const std::string& line) {
     StreamFigures figures;
     document.at("frames").get_to(figures.frames);
     document.at("fps").get_to(figures.fps);
+    document.at("rate").get_to(figures.rate);
+    document.at("lost").get_to(figures.lost);
     document.at("latencies_us").get_to(figures.latencies_us);
     document.at("boxes").get_to(figures.boxes);
     document.at("done").get_to(figures.done);

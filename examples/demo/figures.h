@@ -16,6 +16,9 @@ namespace rknnd::demo {
 struct StreamFigures {
   size_t frames = 0;
   double fps = 0;
+  // What it films at; 0 while it measures how much the machine computes.
+  double rate = 0;
+  size_t lost = 0;  // frames that nobody took, likewise since the line before
   // From the captured frame to its boxes. In a line: of each frame since the
   // line before.
   std::vector<double> latencies_us;

@@ -17,6 +17,8 @@ TEST(FiguresTest, FiguresGoThroughALine) {
   StreamFigures figures;
   figures.frames = 2;
   figures.fps = 1.5;
+  figures.rate = 2;
+  figures.lost = 1;
   figures.latencies_us = {10, 20};
   figures.boxes = 3;
   figures.done = true;

@@ -2,8 +2,9 @@
 // rknn_dup_context was, and then camera processes that share one detector
 // through a private daemon on the software NPU. ./dev demo runs it.
 //
-//   rknnd-demo [--streams N] [--contexts N] [--seconds S] [--json]
+//   rknnd-demo [--streams N] [--contexts N] [--seconds S] [--rate R] [--json]
 //              [--output-dir DIR] [--model FILE --picture FILE]
+//              [--config FILE]
 //
 // The program starts itself again, as cameras (--camera).
 
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -25,12 +27,14 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "base/posix/clock.h"
 #include "base/posix/interrupts.h"
 #include "client/ctl/finite_range.h"
 #include "client/launch/launcher.h"
 #include "client/launch/memory_rows.h"
 #include "examples/demo/camera.h"
 #include "examples/demo/figures.h"
+#include "examples/demo/frame_rate.h"
 #include "examples/demo/stream_table.h"
 
 namespace rknnd::demo {
@@ -47,12 +51,15 @@ struct Options {
   int streams = 4;
   int contexts = 3;
   double seconds = 10;
+  double rate = 30;  // the highest
   bool json = false;
   std::string model, picture, output_dir;
+  std::string config;  // of the daemon
 };
 
 struct Film {
   rknnd_memory memory{};  // of all cameras together
+  double rate = 0;        // of each, in the end
   std::vector<StreamFigures> streams;
 };
 
@@ -76,51 +83,141 @@ void MakeOutputFolder(const std::string& folder) {
   }
 }
 
+std::string Name(size_t camera) { return "camera " + std::to_string(camera); }
+
 // Starts the cameras one after the other, so that the last one's word on
-// memory counts all of them, and lets them film at the same time.
-Film RunCameras(const client::Launcher& launcher, const Options& options,
-                const client::PrivateDaemon& daemon) {
-  Film film;
+// memory, which goes to `memory`, counts all of them.
+std::vector<base::ChildProcess> StartCameras(const client::Launcher& launcher,
+                                             const Options& options,
+                                             const std::string& target,
+                                             rknnd_memory& memory) {
   std::vector<base::ChildProcess> cameras;
   for (int i = 0; i < options.streams; ++i) {
     const std::string number = std::to_string(i);
-    const std::string who = "camera " + number;
+    const std::string who = Name(cameras.size());
     cameras.push_back(
         launcher.Start({"rknnd-demo", "--camera", number, "--contexts",
                         std::to_string(options.contexts), "--seconds",
                         std::to_string(options.seconds), "--model",
                         options.model, "--picture", options.picture, "--output",
                         options.output_dir + "/stream-" + number + ".png"},
-                       {{"RKNND_TARGET", daemon.target()}}));
-    const auto memory =
+                       {{"RKNND_TARGET", target}}));
+    const auto held =
         client::ToMemory(launcher.NextLine(cameras.back(), who, kPatience));
-    if (!memory) throw std::runtime_error(who + " gave no figures");
-    film.memory = *memory;
+    if (!held) throw std::runtime_error(who + " gave no figures");
+    memory = *held;
   }
-  for (base::ChildProcess& camera : cameras) {
-    const auto told = camera.WriteLine("film");
-    if (!told) throw std::runtime_error(told.error().message);
-  }
+  return cameras;
+}
 
+void Tell(std::vector<base::ChildProcess>& cameras,
+          const std::string& command) {
+  for (base::ChildProcess& camera : cameras) {
+    // One that has filmed to its end needs no word any more; one that has ended
+    // too soon is noticed where its next line is read.
+    static_cast<void>(camera.WriteLine(command));
+  }
+}
+
+StreamFigures NextFigures(const client::Launcher& launcher,
+                          std::vector<base::ChildProcess>& cameras, size_t i) {
+  auto figures =
+      ToStreamFigures(launcher.NextLine(cameras[i], Name(i), kPatience));
+  if (!figures) throw std::runtime_error(Name(i) + " gave no figures");
+  return *std::move(figures);
+}
+
+// How many frames a second the cameras compute together, each as fast as it
+// can.
+double Measure(const client::Launcher& launcher,
+               std::vector<base::ChildProcess>& cameras) {
+  // In lines of half a second: long enough for a fast machine; and on a slow
+  // one until all of the frames that were begun at first have ended, but not
+  // for ever.
+  constexpr int kShortest = 2, kLongest = 20;
+  Tell(cameras, "measure");
+  for (int lines = 1;; ++lines) {
+    double fps = 0;
+    bool all = true;
+    for (size_t i = 0; i < cameras.size(); ++i) {
+      const StreamFigures figures = NextFigures(launcher, cameras, i);
+      fps += figures.fps;
+      all = all && figures.frames >= kFramesInFlight;
+    }
+    if (lines >= kShortest && fps > 0 && (all || lines >= kLongest)) return fps;
+  }
+}
+
+// As people write it: "29", "1.5", "0.05".
+std::string Number(double value) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), value < 10 ? "%.2g" : "%.0f", value);
+  return text.data();
+}
+
+std::string InWords(double rate) {
+  const std::string number = Number(rate);
+  return number + (number == "1" ? " frame" : " frames") + " a second";
+}
+
+// Lets the cameras film at a rate that the machine sustains.
+std::vector<StreamFigures> RunFilm(const client::Launcher& launcher,
+                                   std::vector<base::ChildProcess>& cameras,
+                                   FrameRate& rate, StreamTable& table) {
+  std::vector<StreamFigures> streams(cameras.size());
+  Tell(cameras, "film " + std::to_string(rate.rate()));
+  const base::MonotonicClock clock;
+  for (bool filming = true; filming;) {
+    filming = false;
+    FrameRate::Part part;
+    part.latencies_us.resize(cameras.size());
+    for (size_t i = 0; i < cameras.size(); ++i) {
+      if (streams[i].done) continue;
+      StreamFigures figures = NextFigures(launcher, cameras, i);
+      // The last ones of the measurement.
+      while (figures.rate == 0) figures = NextFigures(launcher, cameras, i);
+      part.latencies_us[i] = figures.latencies_us;
+      part.lost += figures.lost;
+      Continue(streams[i], std::move(figures));
+      filming = filming || !streams[i].done;
+    }
+    const double before = rate.rate();
+    // A film that is over has no other rate any more.
+    if (filming && rate.Watch(clock.Now(), std::move(part))) {
+      Tell(cameras, "film " + std::to_string(rate.rate()));
+      table.Say("The machine has become slower, so each camera films at " +
+                InWords(rate.rate()) + " from here on instead of " +
+                Number(before) + ".");
+    }
+    table.Update(streams);
+  }
+  table.Finish(streams);
+  return streams;
+}
+
+Film RunCameras(const client::Launcher& launcher, const Options& options,
+                const client::PrivateDaemon& daemon) {
+  Film film;
+  std::vector<base::ChildProcess> cameras =
+      StartCameras(launcher, options, daemon.target(), film.memory);
+  const double fps = Measure(launcher, cameras);
+  FrameRate rate(options.rate, options.streams);
+  rate.Measured(fps);
   std::printf("\n%d camera processes of %d contexts, one detector\n",
               options.streams, options.contexts);
-  StreamTable table(isatty(STDOUT_FILENO) != 0);
-  film.streams.resize(cameras.size());
-  bool filming = true;
-  while (filming) {
-    filming = false;
-    for (size_t i = 0; i < cameras.size(); ++i) {
-      if (film.streams[i].done) continue;
-      const std::string who = "camera " + std::to_string(i);
-      auto figures =
-          ToStreamFigures(launcher.NextLine(cameras[i], who, kPatience));
-      if (!figures) throw std::runtime_error(who + " gave no figures");
-      Continue(film.streams[i], *std::move(figures));
-      filming = filming || !film.streams[i].done;
-    }
-    table.Update(film.streams);
+  if (rate.rate() < options.rate) {
+    const bool one = options.streams == 1;
+    std::printf(
+        "This machine computes %s with %s, so %s films at %s instead of %s.\n",
+        InWords(fps).c_str(),
+        one ? "one camera"
+            : (std::to_string(options.streams) + " cameras").c_str(),
+        one ? "it" : "each", InWords(rate.rate()).c_str(),
+        Number(options.rate).c_str());
   }
-  table.Finish(film.streams);
+  StreamTable table(isatty(STDOUT_FILENO) != 0);
+  film.streams = RunFilm(launcher, cameras, rate, table);
+  film.rate = rate.rate();
   return film;
 }
 
@@ -147,7 +244,11 @@ int RunDemo(const Options& options) {
   const client::Launcher launcher(&*interrupts);
   std::vector<MemoryRow> rows = client::MeasureRows(
       launcher, options.model, options.streams, options.contexts);
-  const client::PrivateDaemon daemon(launcher);
+  const client::PrivateDaemon daemon(
+      launcher, /*cpu=*/-1,
+      options.config.empty()
+          ? std::vector<std::string>{}
+          : std::vector<std::string>{"--config", options.config});
   const Film film = RunCameras(launcher, options, daemon);
   rows.push_back(
       {"rknnd",
@@ -183,7 +284,8 @@ int RunDemo(const Options& options) {
        {{"p50", Percentile(latencies, 0.5)},
         {"p99", Percentile(latencies, 0.99)}}},
       {"tensor_bytes_copied_per_frame", copied_per_frame},
-      {"memory", memory}};
+      {"memory", memory},
+      {"rate", film.rate}};
   std::puts(summary.dump().c_str());
   return 0;
 }
@@ -201,6 +303,10 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 64));
   app.add_option("--seconds", options.seconds, "how long to film")
       ->check(client::FiniteRange(0.1, 3600));
+  app.add_option("--rate", options.rate,
+                 "frames a second that each films at most; fewer where the "
+                 "machine computes fewer")
+      ->check(client::FiniteRange(0.1, 120));
   app.add_flag("--json", options.json, "end with one line of JSON");
   app.add_option("--model", options.model, "the detector (ONNX)")
       ->check(CLI::ExistingFile);
@@ -208,6 +314,9 @@ int Main(int argc, char** argv) {
       "--picture", options.picture,
       "film this photo, for a detector of faces with the head of an SSD");
   app.add_option("--output-dir", options.output_dir, "where pictures go");
+  app.add_option("--config", options.config,
+                 "of the daemon, such as another SoC's times (TOML)")
+      ->check(CLI::ExistingFile);
   app.add_option("--camera", camera.number, "be this camera")->group("");
   app.add_option("--output", camera.output, "the camera's picture")->group("");
   CLI11_PARSE(app, argc, argv);

@@ -52,8 +52,8 @@ class Photo final : public Subject {
     }
   }
 
-  void Draw(uint64_t number, const detector::Nv12& frame) override {
-    const double phase = static_cast<double>(number) * 0.11 + camera_ * 1.7;
+  void Draw(double seconds, const detector::Nv12& frame) override {
+    const double phase = seconds * 3.3 + camera_ * 1.7;
     const auto shift = [](double share) {
       return static_cast<size_t>(std::lround(kSway / 2 * (1 + share))) * 2;
     };

@@ -8,8 +8,6 @@
 namespace rknnd::demo {
 namespace {
 
-constexpr double kFramesPerSecond = 30;
-
 client::Color ColorOf(detector::Kind kind) {
   return kind == detector::Kind::kPerson ? client::Color{255, 64, 64}
                                          : client::Color{64, 160, 255};
@@ -19,8 +17,8 @@ class Street final : public Subject {
  public:
   Street(uint64_t seed, int width, int height) : scene_(seed, width, height) {}
 
-  void Draw(uint64_t number, const detector::Nv12& frame) override {
-    scene_.Draw(static_cast<double>(number) / kFramesPerSecond, frame);
+  void Draw(double seconds, const detector::Nv12& frame) override {
+    scene_.Draw(seconds, frame);
   }
 
   [[nodiscard]] Normalisation normalisation() const override {

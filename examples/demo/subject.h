@@ -3,7 +3,6 @@
 #ifndef EXAMPLES_DEMO_SUBJECT_H_
 #define EXAMPLES_DEMO_SUBJECT_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,8 +24,8 @@ struct Finding {
 class Subject {
  public:
   virtual ~Subject() = default;
-  // The camera's picture number `number`, at 30 a second.
-  virtual void Draw(uint64_t number, const detector::Nv12& frame) = 0;
+  // What the camera sees `seconds` after the film's begin.
+  virtual void Draw(double seconds, const detector::Nv12& frame) = 0;
   [[nodiscard]] virtual Normalisation normalisation() const = 0;
   // `outputs` as the model has them, for an input of width x height.
   [[nodiscard]] virtual std::vector<Finding> Find(
