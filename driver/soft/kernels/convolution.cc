@@ -15,6 +15,7 @@
 #include "driver/soft/kernels/convolution_cut.h"
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/float_convolution.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/onednn.h"
 #include "driver/soft/kernels/window.h"
@@ -94,6 +95,21 @@ bool MayBlock(const NodeView& node, size_t i, int block) {
 
 bool IsSlow(const Primitive::primitive_desc& primitive) {
   return !IsGenerated(primitive.impl_info_str());
+}
+
+// Whether oneDNN computes it by a loop for any CPU, or writes each window out
+// and multiplies matrices.
+bool IsDetour(std::string_view implementation) {
+  return !IsGenerated(implementation) ||
+         implementation.find("gemm") != std::string_view::npos;
+}
+
+// Whether our own kernel can compute it.
+bool HasOwn(const KernelRequest& request) {
+  const NodeView& node = request.node;
+  return node.constant(1) != nullptr &&
+         (!node.has_input(2) || node.constant(2) != nullptr) &&
+         request.inputs[0].shape.size() <= 5;
 }
 
 class Convolution final : public Kernel {
@@ -200,6 +216,9 @@ absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
   const dnnl::memory::desc any_output(from(output.shape), kFloat, Tag::any);
   auto other = make(any_input, any_output);
   if (other && (!best || !IsSlow(other))) best = std::move(other);
+  if (!best && HasOwn(request)) {
+    return absl::UnimplementedError("oneDNN has no kernel for it");
+  }
   if (!best) return request.node.Error("oneDNN has no kernel for it");
   return best;
 }
@@ -280,6 +299,9 @@ absl::Status Convolution::Make(const KernelRequest& request,
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
                          Choose(request, borrowed));
   implementation_ = ImplementationOf(chosen);
+  if (whole == nullptr && HasOwn(request) && IsDetour(implementation_)) {
+    return absl::UnimplementedError("our own kernel is quicker");
+  }
   packed_desc_ = chosen.weights_desc();
   if (whole == nullptr) {
     RKNND_RETURN_IF_ERROR(Pack(request, packed_desc_));
@@ -440,10 +462,40 @@ MadeKernel MakeConv(const KernelRequest& request) {
       params);
 }
 
+// One of our own, where the weights are known now.
+MadeKernel MakeOwn(const KernelRequest& request, const Params& params) {
+  // None in a compiled model, which brings what was stored of them.
+  const auto floats = [&](size_t i) {
+    const Constant& constant = *request.node.constant(i);
+    const auto count = constant.data.size() / sizeof(float);
+    return std::vector<float>(constant.as<float>(),
+                              constant.as<float>() + count);
+  };
+  FloatConvolutionSpec spec;
+  spec.input = request.inputs[0];
+  spec.output = request.outputs[0];
+  spec.groups = params.groups;
+  if (request.node.has_input(2)) spec.bias = floats(2);
+  const Window& window = params.window;
+  ConvolutionPhase phase;
+  phase.kernel = window.kernel;
+  phase.strides = window.strides;
+  phase.dilations = window.dilations;
+  phase.pads = window.pads_begin;
+  phase.outputs = window.output;
+  phase.output_first = Shape(window.rank(), 0);
+  phase.output_steps = Shape(window.rank(), 1);
+  phase.weights = floats(1);
+  spec.phases.push_back(std::move(phase));
+  return MakeFloatConvolution(request, spec);
+}
+
 MadeKernel MakeConvolution(const KernelRequest& request, const Params& params) {
   auto kernel = std::make_unique<Convolution>(request, params);
-  RKNND_RETURN_IF_ERROR(
-      GuardDnnl(request.node, [&] { return kernel->Make(request); }));
+  const absl::Status made =
+      GuardDnnl(request.node, [&] { return kernel->Make(request); });
+  if (absl::IsUnimplemented(made)) return MakeOwn(request, params);
+  RKNND_RETURN_IF_ERROR(made);
   const Convolution& whole = *kernel;
   if (!whole.CanBeCut()) return kernel;
   return ConvolutionInPieces::Make(

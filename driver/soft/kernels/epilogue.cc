@@ -50,6 +50,26 @@ void EpilogueStep::MoveActivationTo(dnnl::post_ops& post_ops) {
   kind_ = Activation::kNone;
 }
 
+void EpilogueStep::MoveActivationTo(TileEpilogue& epilogue) {
+  if (adds_) return;
+  switch (kind_) {
+    case Activation::kRelu:
+      epilogue.slope = 0.0F;
+      break;
+    case Activation::kLeakyRelu:
+      epilogue.slope = alpha_;
+      break;
+    case Activation::kClip:
+      epilogue.low = alpha_;
+      epilogue.high = beta_;
+      break;
+    default:
+      return;
+  }
+  activation_ = nullptr;
+  kind_ = Activation::kNone;
+}
+
 void EpilogueStep::Activate(float* output) const {
   Activate(output, {0, count_});
 }

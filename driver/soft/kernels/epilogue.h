@@ -14,6 +14,7 @@
 #include "driver/soft/kernels/activation.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/tiles/tile_kernels.h"
 
 namespace rknnd::soft {
 
@@ -30,6 +31,13 @@ class EpilogueStep {
 
   // Hands the activation to oneDNN where its own is as quick as ours.
   void MoveActivationTo(dnnl::post_ops& post_ops);
+
+  // Likewise to a tile's rounding, where nothing is added before it.
+  void MoveActivationTo(TileEpilogue& epilogue);
+  // Whether something is left to do.
+  [[nodiscard]] bool has_rest() const {
+    return adds_ || activation_ != nullptr;
+  }
 
   // The activation that is left; of a part of the output where one is named.
   void Activate(float* output) const;

@@ -13,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
-#include "driver/soft/bytes/byte_kernels.h"
-#include "driver/soft/bytes/packed_weights.h"
-#include "driver/soft/bytes/window.h"
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/loops.h"
+#include "driver/soft/tiles/packed_weights.h"
+#include "driver/soft/tiles/tile_kernels.h"
+#include "driver/soft/tiles/window.h"
 
 namespace rknnd::soft {
 namespace {
@@ -26,8 +26,6 @@ constexpr size_t kAlignment = 64;
 // What of a picture is brought into form at once: a part of the second-level
 // cache of any CPU, beside weights.
 constexpr size_t kBandBytes = size_t{96} << 10;
-// Pixels whose addresses are worked out at once.
-constexpr size_t kPixels = 256;
 // Channels of a depthwise layer at a time: their band stays in the cache.
 constexpr int64_t kDepthwiseChannels = 64;
 // Layers below are over before another core has heard of them.
@@ -43,8 +41,8 @@ bool IsLast(const TensorSpec& spec) {
          ProductOf(spec.shape, 2, spec.shape.size()) == 1;
 }
 
-ByteWindow WindowOf(const IntegerConvolutionSpec& spec) {
-  ByteWindow window;
+TileWindow WindowOf(const IntegerConvolutionSpec& spec) {
+  TileWindow window;
   window.images = spec.input.shape[0];
   window.channels = spec.input.shape[1];
   window.outputs = spec.output.shape[1];
@@ -143,8 +141,8 @@ class IntegerConvolution final : public Kernel {
   }
   // The zero point as the activations have it once they are in form.
   [[nodiscard]] int32_t ZeroInForm(int32_t zero) const {
-    if (loops_.form == ByteForm::kUnsigned && input_signed_) return zero + 128;
-    if (loops_.form == ByteForm::kSigned && !input_signed_) return zero - 128;
+    if (loops_.form == TileForm::kUnsigned && input_signed_) return zero + 128;
+    if (loops_.form == TileForm::kSigned && !input_signed_) return zero - 128;
     return zero;
   }
   [[nodiscard]] int32_t ZeroAtRun(Inputs inputs) const;
@@ -159,9 +157,6 @@ class IntegerConvolution final : public Kernel {
   void FillPixels(const std::byte* row, int64_t count, int64_t first,
                   const Work& work, std::byte* to) const;
   void FillPadding(int64_t pixels, const Work& work, std::byte* to) const;
-  // Calls f(pixels, count, number of the first) for the band's output pixels.
-  template <class F>
-  void ForPixels(const BandRows& rows, const std::byte* band, F&& f) const;
   // Dense outputs are computed into `tile` and spread out from there.
   void Spread(const std::byte* tile, size_t count, int64_t number,
               int64_t channel, int64_t channels, std::byte* output) const;
@@ -181,9 +176,9 @@ class IntegerConvolution final : public Kernel {
             rows.begin) *
            window_.output[2];
   }
-  [[nodiscard]] ByteEpilogue EpilogueAt(int64_t channel,
+  [[nodiscard]] TileEpilogue EpilogueAt(int64_t channel,
                                         const int32_t* start) const {
-    ByteEpilogue epilogue = epilogue_;
+    TileEpilogue epilogue = epilogue_;
     epilogue.start = start == nullptr ? nullptr : start + channel;
     epilogue.bias += channel;
     epilogue.scale += channel;
@@ -191,7 +186,7 @@ class IntegerConvolution final : public Kernel {
   }
 
   const ByteKernels& loops_;
-  ByteWindow window_;
+  TileWindow window_;
   const bool input_signed_, input_last_, output_last_;
   const int32_t input_zero_;
   const std::optional<size_t> input_zero_at_;
@@ -203,17 +198,17 @@ class IntegerConvolution final : public Kernel {
   int64_t products_ = 0;
   Band band_;
   std::vector<ptrdiff_t> offsets_;  // bytes, of all rounds
-  size_t quads_ = 0;
+  size_t cells_ = 0;
   PackedShape packed_;
-  ByteEpilogue epilogue_;  // of channel 0; its start is that of Work
-  const int8_t* weights_ = nullptr;
+  TileEpilogue epilogue_;  // of channel 0; its start is that of Work
+  const std::byte* weights_ = nullptr;
   const int32_t* start_ = nullptr;  // or, with input_zero_at_, sums of weights
   // Behind the band.
   size_t start_at_ = 0, gather_at_ = 0, tile_at_ = 0, scratch_ = 0;
 };
 
 void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
-  ByteEpilogue& epilogue = epilogue_;
+  TileEpilogue& epilogue = epilogue_;
   switch (spec.epilogue.activation) {
     case Activation::kRelu:
       epilogue.slope = 0.0F;
@@ -230,9 +225,9 @@ void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
   epilogue.high =
       clips ? spec.epilogue.beta : std::numeric_limits<float>::max();
   if (spec.output.type == DataType::kInt32) {
-    epilogue.output = ByteOutput::kSum;
+    epilogue.output = TileOutput::kSum;
   } else if (spec.output.type == DataType::kFloat32) {
-    epilogue.output = ByteOutput::kFloat;
+    epilogue.output = TileOutput::kFloat;
   } else {
     const bool is_signed = spec.output.type == DataType::kInt8;
     const auto low =
@@ -245,12 +240,12 @@ void IntegerConvolution::ReadEpilogue(const IntegerConvolutionSpec& spec) {
 }
 
 void IntegerConvolution::MakeTiles(const IntegerConvolutionSpec& spec) {
-  const bool natural = (loops_.form == ByteForm::kUnsigned && !input_signed_) ||
-                       (loops_.form == ByteForm::kSigned && input_signed_);
+  const bool natural = (loops_.form == TileForm::kUnsigned && !input_signed_) ||
+                       (loops_.form == TileForm::kSigned && input_signed_);
   if (natural && input_last_ && !window_.has_padding && window_.input[0] == 1) {
     band_ = WholePicture(window_);
-    // A quad that is not whole would read behind the last pixel.
-    direct_ = RunsOf(window_, band_).length % static_cast<int64_t>(kQuad) == 0;
+    // A cell that is not whole would read behind the last pixel.
+    direct_ = RunsOf(window_, band_).length % packed_.cell == 0;
   }
   if (!direct_) {
     band_ = BandFor(window_, window_.channels, value_size(), kBandBytes);
@@ -262,7 +257,7 @@ void IntegerConvolution::MakeTiles(const IntegerConvolutionSpec& spec) {
              window_.kernel[0] * window_.kernel[1] * window_.kernel[2],
              runs.positions,
              RoundsOf(spec.weights)};
-  quads_ = static_cast<size_t>(packed_.quads());
+  cells_ = static_cast<size_t>(packed_.cells());
   for (int64_t round = 0; round < packed_.rounds; ++round) {
     for (const ptrdiff_t offset : runs.offsets) {
       offsets_.push_back(offset * static_cast<ptrdiff_t>(value_size()));
@@ -277,7 +272,7 @@ void IntegerConvolution::MakeDepthwise() {
   for (const ptrdiff_t offset : RunsOf(window_, band_).offsets) {
     offsets_.push_back(offset * static_cast<ptrdiff_t>(value_size()));
   }
-  constexpr auto kLanes = static_cast<int64_t>(kByteLanes);
+  constexpr auto kLanes = static_cast<int64_t>(kMaxLanes);
   if (output_last_ && window_.strides[2] == 1) {
     joined_ =
         std::clamp<int64_t>(kLanes / window_.channels, 1, window_.output[2]);
@@ -299,12 +294,12 @@ absl::Status IntegerConvolution::Pack(const KernelRequest& request,
                              PackWeights(packed_, spec.weights, room);
                            }
                          }));
-  weights_ = As<int8_t>(weights);
+  weights_ = weights;
   // One array after the other, of so many entries: whole vectors of the last
   // channels can be read.
   const auto channels = static_cast<size_t>(window_.outputs);
   const size_t entries = channels * static_cast<size_t>(joined_);
-  const size_t stride = entries + kByteLanes;
+  const size_t stride = entries + kMaxLanes;
   std::vector<std::array<std::byte, 4>> numbers(3 * stride);
   const std::vector<int32_t> sums = WeightSums(spec.weights, window_.outputs);
   for (size_t i = 0; i < entries; ++i) {
@@ -338,11 +333,11 @@ absl::Status IntegerConvolution::Make(const KernelRequest& request,
   if (!direct_) {
     scratch_ =
         Aligned(static_cast<size_t>(band_.values(window_)) * value_size() +
-                kByteLanes * sizeof(float));
+                kMaxLanes * sizeof(float));
   }
   start_at_ = scratch_;
   if (input_zero_at_.has_value() && !depthwise_) {
-    scratch_ += Aligned((static_cast<size_t>(window_.outputs) + kByteLanes) *
+    scratch_ += Aligned((static_cast<size_t>(window_.outputs) + kMaxLanes) *
                         sizeof(int32_t));
   }
   gather_at_ = scratch_;
@@ -351,8 +346,8 @@ absl::Status IntegerConvolution::Make(const KernelRequest& request,
   }
   tile_at_ = scratch_;
   if (!output_last_) {
-    scratch_ += Aligned(kPixels * sizeof(float) *
-                        std::max<size_t>(kByteBlock, kDepthwiseChannels));
+    scratch_ += Aligned(kPixelsAtOnce * sizeof(float) *
+                        std::max<size_t>(kChannelBlock, kDepthwiseChannels));
   }
   return Pack(request, spec);
 }
@@ -392,7 +387,7 @@ void IntegerConvolution::FillPadding(int64_t pixels, const Work& work,
   const auto count = static_cast<size_t>(pixels * band_.channels);
   if (depthwise_) {
     std::memset(to, 0, count * sizeof(float));
-  } else if (loops_.form == ByteForm::kWide) {
+  } else if (loops_.form == TileForm::kWide) {
     std::fill_n(As<int16_t>(to), count, static_cast<int16_t>(work.zero));
   } else {
     std::memset(to, ZeroInForm(work.zero), count);
@@ -433,72 +428,39 @@ void IntegerConvolution::FillPixels(const std::byte* row, int64_t count,
 
 void IntegerConvolution::FillBand(const BandRows& rows, int64_t first,
                                   const Work& work) const {
-  const ByteWindow& w = window_;
-  const int64_t height = (rows.end - rows.begin - 1) * w.strides[1] +
-                         (w.kernel[1] - 1) * w.dilations[1] + 1;
-  const int64_t top = rows.begin * w.strides[1] - w.pads[1];
-  const int64_t pixel = input_last_ ? w.channels : 1;  // bytes
-  const auto row_bytes = static_cast<size_t>(band_.row_values()) * value_size();
-  // Of each row: padding, pixels, padding.
-  const int64_t before = std::min(w.pads[2], band_.width);
-  const int64_t inside = std::min(w.input[2], band_.width - before);
-  const int64_t after = band_.width - before - inside;
-  for (int64_t d = 0; d < w.kernel[0]; ++d) {
-    const int64_t depth =
-        rows.depth * w.strides[0] - w.pads[0] + d * w.dilations[0];
-    std::byte* to =
-        work.scratch + static_cast<size_t>(d * band_.rows) * row_bytes;
-    for (int64_t r = 0; r < height; ++r, to += row_bytes) {
-      const int64_t y = top + r;
-      if (depth < 0 || depth >= w.input[0] || y < 0 || y >= w.input[1]) {
-        FillPadding(band_.width, work, to);
-        continue;
-      }
-      const std::byte* const row =
-          work.input + rows.image * input_plane() * w.channels +
-          (depth * w.input[1] + y) * w.input[2] * pixel;
-      if (before == 0 && after == 0 && inside == w.input[2] && input_last_ &&
-          band_.channels == w.channels) {
-        // Rows without padding follow each other on both sides.
-        const int64_t run = std::min(height - r, w.input[1] - y);
-        FillPixels(row, run * inside, first, work, to);
-        r += run - 1;
-        to += static_cast<size_t>(run - 1) * row_bytes;
-        continue;
-      }
-      const size_t step = row_bytes / static_cast<size_t>(band_.width);
-      FillPadding(before, work, to);
-      FillPixels(row, inside, first, work,
-                 to + static_cast<size_t>(before) * step);
-      FillPadding(after, work,
-                  to + static_cast<size_t>(before + inside) * step);
+  const BandRow row = RowOf(window_, band_);
+  const int64_t pixel = input_last_ ? window_.channels : 1;  // bytes
+  const std::byte* const image =
+      work.input + rows.image * input_plane() * window_.channels;
+  const auto step = static_cast<size_t>(band_.channels) * value_size();
+  const auto row_bytes = static_cast<size_t>(band_.width) * step;
+  // Rows without padding follow each other on both sides: one long run.
+  const bool follow = row.inside == window_.input[2] &&
+                      row.inside == band_.width && input_last_ &&
+                      band_.channels == window_.channels;
+  int64_t filled = 0;  // places
+  ForEachBandRow(window_, band_, rows, [&](int64_t place, int64_t y) {
+    if (place < filled) return;
+    std::byte* const to = work.scratch + static_cast<size_t>(place) * row_bytes;
+    if (y >= 0 && follow) {
+      const int64_t count =
+          std::min(HeightOf(window_, rows) - place % band_.rows,
+                   window_.input[1] - y % window_.input[1]);
+      FillPixels(image + y * window_.input[2] * pixel, count * row.inside,
+                 first, work, to);
+      filled = place + count;
+      return;
     }
-  }
-}
-
-template <class F>
-void IntegerConvolution::ForPixels(const BandRows& rows, const std::byte* band,
-                                   F&& f) const {
-  std::array<const std::byte*, kPixels> pixels;
-  size_t count = 0;
-  int64_t number = NumberOf(rows);
-  const int64_t first_row =
-      direct_ ? rows.begin * window_.strides[1] : int64_t{0};
-  const auto size = static_cast<int64_t>(value_size());
-  const int64_t row_step = window_.strides[1] * band_.row_values() * size;
-  const int64_t step = window_.strides[2] * band_.channels * size;
-  const std::byte* row = band + first_row * band_.row_values() * size;
-  for (int64_t y = rows.begin; y < rows.end; ++y, row += row_step) {
-    const std::byte* pixel = row;
-    for (int64_t x = 0; x < window_.output[2]; ++x, pixel += step) {
-      pixels[count++] = pixel;
-      if (count < kPixels) continue;
-      f(pixels.data(), count, number);
-      number += static_cast<int64_t>(count);
-      count = 0;
+    if (y < 0) {
+      FillPadding(band_.width, work, to);
+      return;
     }
-  }
-  if (count > 0) f(pixels.data(), count, number);
+    FillPadding(row.before, work, to);
+    FillPixels(image + (y * window_.input[2] + row.first) * pixel, row.inside,
+               first, work, to + static_cast<size_t>(row.before) * step);
+    FillPadding(row.after, work,
+                to + static_cast<size_t>(row.before + row.inside) * step);
+  });
 }
 
 void IntegerConvolution::Spread(const std::byte* tile, size_t count,
@@ -522,20 +484,25 @@ void IntegerConvolution::Spread(const std::byte* tile, size_t count,
 void IntegerConvolution::RunBand(const BandRows& rows, const Work& work) const {
   const std::byte* band = work.scratch;
   if (direct_) {
-    band = work.input + rows.image * input_plane() * window_.channels;
+    band = work.input + rows.image * input_plane() * window_.channels +
+           rows.begin * window_.strides[1] * band_.row_values();
   } else {
     FillBand(rows, 0, work);
   }
   const size_t size = SizeOf(epilogue_.output);
   const int64_t each_in = packed_.inputs * static_cast<int64_t>(value_size());
-  ForPixels(
-      rows, band, [&](const std::byte** pixels, size_t count, int64_t number) {
-        ByteTile tile;
+  const int64_t first_pixel = NumberOf(rows);
+  ForEachPixels(
+      window_, band_, rows, band, value_size(), false,
+      [&](const std::byte** pixels, size_t count, int64_t number) {
+        number += first_pixel;
+
+        Tile tile;
         tile.pixels = pixels;
         tile.count = count;
         tile.offsets = offsets_.data();
         tile.runs = offsets_.size();
-        tile.quads = quads_;
+        tile.cells = cells_;
         int64_t group = 0;
         for (int64_t n = work.blocks.begin; n < work.blocks.end; ++n) {
           const int64_t block = n % packed_.blocks();
@@ -546,7 +513,7 @@ void IntegerConvolution::RunBand(const BandRows& rows, const Work& work) const {
           }
           group += moved;
           const int64_t channel = group * packed_.outputs +
-                                  block * static_cast<int64_t>(kByteBlock);
+                                  block * static_cast<int64_t>(kChannelBlock);
           const int64_t channels = packed_.ChannelsOf(block);
           tile.weights = weights_ + packed_.OffsetOf(group, block);
           tile.weight_step = packed_.StepOf(block);
@@ -580,32 +547,34 @@ void IntegerConvolution::RunDepthwiseBand(const BandRows& rows,
     tile.channels = static_cast<size_t>(channels);
     tile.weights = weights_ + first;
     FillBand(rows, first, work);
-    ForPixels(rows, work.scratch,
-              [&](const std::byte** pixels, size_t count, int64_t number) {
-                tile.pixels = pixels;
-                tile.count = count;
-                if (output_last_) {
-                  tile.output_step = tile.weight_step * size;
-                  tile.output = work.output +
-                                static_cast<size_t>(number) * tile.output_step +
-                                static_cast<size_t>(first) * size;
-                } else {
-                  tile.output_step = tile.channels * size;
-                  tile.output = work.scratch + tile_at_;
-                }
-                loops_.depthwise(tile, EpilogueAt(first, nullptr));
-                if (!output_last_) {
-                  Spread(tile.output, count, number, first, channels,
-                         work.output);
-                }
-              });
+    ForEachPixels(
+        window_, band_, rows, work.scratch, value_size(), false,
+        [&](const std::byte** pixels, size_t count, int64_t number) {
+          number += NumberOf(rows);
+
+          tile.pixels = pixels;
+          tile.count = count;
+          if (output_last_) {
+            tile.output_step = tile.weight_step * size;
+            tile.output = work.output +
+                          static_cast<size_t>(number) * tile.output_step +
+                          static_cast<size_t>(first) * size;
+          } else {
+            tile.output_step = tile.channels * size;
+            tile.output = work.scratch + tile_at_;
+          }
+          loops_.depthwise(tile, EpilogueAt(first, nullptr));
+          if (!output_last_) {
+            Spread(tile.output, count, number, first, channels, work.output);
+          }
+        });
   }
 }
 
 void IntegerConvolution::RunJoinedBand(const BandRows& rows,
                                        const Work& work) const {
   FillBand(rows, 0, work);
-  const ByteEpilogue epilogue = EpilogueAt(0, nullptr);
+  const TileEpilogue epilogue = EpilogueAt(0, nullptr);
   DepthwiseTile tile;
   tile.offsets = offsets_.data();
   tile.taps = offsets_.size();
@@ -622,15 +591,15 @@ void IntegerConvolution::RunJoinedBand(const BandRows& rows,
                            static_cast<int64_t>(sizeof(float));
   const std::byte* row = work.scratch;
   for (int64_t y = rows.begin; y < rows.end; ++y) {
-    std::array<const std::byte*, kPixels> pixels;
+    std::array<const std::byte*, kPixelsAtOnce> pixels;
     tile.output = output;
     tile.pixels = pixels.data();
     tile.channels = tile.weight_step;
     const std::byte* pixel = row;
     // The last few pixels of a row are one that is not full.
     for (int64_t left = window_.output[2]; left > 0;) {
-      const auto count =
-          static_cast<size_t>(std::clamp<int64_t>(left / joined_, 1, kPixels));
+      const auto count = static_cast<size_t>(
+          std::clamp<int64_t>(left / joined_, 1, kPixelsAtOnce));
       if (left < joined_) {
         tile.channels = static_cast<size_t>(left * window_.channels);
       }

@@ -5,7 +5,7 @@
 //   out = round(activation((sum((x - x_zero) * (w - w_zero)) + bias) * scale))
 //         + out_zero
 //
-// On loops of our own for every CPU (driver/soft/bytes), the same to the bit on
+// On loops of our own for every CPU (driver/soft/tiles), the same to the bit on
 // all of them:
 //
 //   input ──▶ band: rows in the form that the CPU multiplies, padding written
@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "driver/soft/bytes/cpu_level.h"
+#include "driver/soft/tiles/cpu_level.h"
 #include "driver/soft/kernels/operator.h"
 
 namespace rknnd::soft {

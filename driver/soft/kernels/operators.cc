@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "driver/soft/bytes/cpu_level.h"
+#include "driver/soft/tiles/cpu_level.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/operator.h"
 

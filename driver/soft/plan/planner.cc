@@ -40,7 +40,7 @@ class NewParts final : public PlanParts {
   ModelWeights& weights_;
 };
 
-// What computes a layer that no library or file of bytes/ does.
+// What computes a layer that no library or file of tiles/ does.
 constexpr char kLoops[] = "loops";
 
 // One value in one placement.

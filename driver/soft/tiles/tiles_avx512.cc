@@ -4,21 +4,21 @@
 
 #include <immintrin.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct Avx512 {
   static constexpr size_t kLanes = 16, kSums = 2, kGroups = 1, kPixels = 8;
-  static constexpr ByteForm kForm = ByteForm::kWide;
+  static constexpr TileForm kForm = TileForm::kWide;
   using Sum = __m512i;  // two of each of eight channels
   using Weights = __m512i;
   using Values = __m512i;
 
   static Sum Zero() { return _mm512_setzero_si512(); }
-  static Weights LoadWeights(const int8_t* at, size_t s) {
+  static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm512_cvtepi8_epi16(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + s * 32)));
   }
@@ -40,7 +40,7 @@ struct Avx512 {
                          _mm512_permutex2var_epi32(sums[0], odd, sums[1])));
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     return reinterpret_cast<Ints>(_mm512_cvtepi8_epi32(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
   }
@@ -51,8 +51,33 @@ struct Avx512 {
   }
 };
 
+struct FloatAvx512 {
+  static constexpr size_t kLanes = 16, kSums = 1, kGroups = 2, kPixels = 8;
+  static constexpr TileForm kForm = TileForm::kFloat;
+  using Sum = __m512;
+  using Weights = __m512;
+  using Values = __m512;
+
+  static Sum Zero() { return _mm512_setzero_ps(); }
+  static Weights LoadWeights(const std::byte* at, size_t) {
+    return _mm512_loadu_ps(at);
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm512_set1_ps(*reinterpret_cast<const float*>(at));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return _mm512_fmadd_ps(weights, values, sum);
+  }
+  template <class Floats>
+  static Floats Join(const Sum* sums) {
+    return reinterpret_cast<Floats>(sums[0]);
+  }
+};
+
 }  // namespace
 
-constexpr ByteKernels kBytesAvx512 = ByteLoops<Avx512>::Kernels("avx512");
+constexpr ByteKernels kBytesAvx512 = TileLoops<Avx512>::OfBytes("avx512");
+constexpr FloatKernels kFloatsAvx512 =
+    TileLoops<FloatAvx512>::OfFloats("avx512");
 
 }  // namespace rknnd::soft

@@ -4,21 +4,21 @@
 
 #include <immintrin.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct Avx2 {
   static constexpr size_t kLanes = 8, kSums = 2, kGroups = 1, kPixels = 6;
-  static constexpr ByteForm kForm = ByteForm::kWide;
+  static constexpr TileForm kForm = TileForm::kWide;
   using Sum = __m256i;  // two of each of four channels
   using Weights = __m256i;
   using Values = __m256i;
 
   static Sum Zero() { return _mm256_setzero_si256(); }
-  static Weights LoadWeights(const int8_t* at, size_t s) {
+  static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm256_cvtepi8_epi16(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + s * 16)));
   }
@@ -36,7 +36,7 @@ struct Avx2 {
         _mm256_hadd_epi32(sums[0], sums[1]), _MM_SHUFFLE(3, 1, 2, 0)));
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     return reinterpret_cast<Ints>(_mm256_cvtepi8_epi32(
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))));
   }
@@ -52,8 +52,32 @@ struct Avx2 {
   }
 };
 
+struct FloatAvx2 {
+  static constexpr size_t kLanes = 8, kSums = 1, kGroups = 2, kPixels = 6;
+  static constexpr TileForm kForm = TileForm::kFloat;
+  using Sum = __m256;
+  using Weights = __m256;
+  using Values = __m256;
+
+  static Sum Zero() { return _mm256_setzero_ps(); }
+  static Weights LoadWeights(const std::byte* at, size_t) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(at));
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm256_broadcast_ss(reinterpret_cast<const float*>(at));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return _mm256_fmadd_ps(weights, values, sum);
+  }
+  template <class Floats>
+  static Floats Join(const Sum* sums) {
+    return reinterpret_cast<Floats>(sums[0]);
+  }
+};
+
 }  // namespace
 
-constexpr ByteKernels kBytesAvx2 = ByteLoops<Avx2>::Kernels("avx2");
+constexpr ByteKernels kBytesAvx2 = TileLoops<Avx2>::OfBytes("avx2");
+constexpr FloatKernels kFloatsAvx2 = TileLoops<FloatAvx2>::OfFloats("avx2");
 
 }  // namespace rknnd::soft

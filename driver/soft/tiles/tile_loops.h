@@ -1,4 +1,4 @@
-// The loops of byte_kernels.h, written once. Each level of CPU instantiates
+// The loops of tile_kernels.h, written once. Each level of CPU instantiates
 // them with its own vector type `V`, in a file that is compiled for that CPU;
 // `V` is local to that file, and so is all that comes of it: nothing compiled
 // for one CPU can be linked where another is meant. For the same reason nothing
@@ -9,27 +9,28 @@
 //   kSums                     vectors of sums that make up one of results
 //   kGroups                   vectors of results that a tile has at most
 //   kPixels                   pixels of a tile
-//   kForm                     ByteForm of the activations
+//   kForm                     TileForm of the activations
 //   Sum, Weights, Values      registers
 //   Zero()                    a Sum
 //   LoadWeights(at, s)        those of sum s of a group that begins at `at`
-//   Broadcast(at)             a quad of activations, for all channels
+//   Broadcast(at)             a cell of activations, for all channels
 //   Dot(sum, weights, values) the sum with their products
-//   Join(sums)                the int32 of kLanes channels
+//   Join(sums)                the int32, or floats, of kLanes channels
+// and where it is for bytes
 //   Widen(at)                 int32 of kLanes int8
 //   Narrow(ints)              their lowest bytes (compilers convert such
 //   vectors
 //                             number by number)
 
-#ifndef DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
-#define DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
+#ifndef DRIVER_SOFT_TILES_TILE_LOOPS_H_
+#define DRIVER_SOFT_TILES_TILE_LOOPS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "driver/soft/bytes/byte_kernels.h"
+#include "driver/soft/tiles/tile_kernels.h"
 
 namespace rknnd::soft {
 
@@ -56,11 +57,12 @@ struct VectorsOf<16> {
 };
 
 template <class V>
-struct ByteLoops {
+struct TileLoops {
   static constexpr size_t kLanes = V::kLanes;
   using Ints = typename VectorsOf<kLanes>::Ints;
   using Floats = typename VectorsOf<kLanes>::Floats;
   using Bytes = typename VectorsOf<kLanes>::Bytes;
+  static constexpr bool kIsFloat = V::kForm == TileForm::kFloat;
 
   template <class T>
   static T Load(const void* at) {
@@ -94,9 +96,9 @@ struct ByteLoops {
   struct Rounding {
     Ints start, zero;
     Floats bias, scale, slope, low, high;
-    ByteOutput output;
+    TileOutput output;
 
-    Rounding(const ByteEpilogue& epilogue, size_t channel)
+    Rounding(const TileEpilogue& epilogue, size_t channel)
         : start(epilogue.start == nullptr
                     ? Ints{}
                     : Load<Ints>(epilogue.start + channel)),
@@ -115,27 +117,31 @@ struct ByteLoops {
       return v < high ? v : high;
     }
     [[nodiscard]] Bytes Round(const Floats& steps) const {
-      constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
-      const Floats rounded = (steps + kRound) - kRound;
-      return V::template Narrow<Bytes>(
-          static_cast<Ints>(__builtin_convertvector(rounded, Ints) + zero));
+      if constexpr (kIsFloat) {
+        return Bytes{};  // never asked for
+      } else {
+        constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+        const Floats rounded = (steps + kRound) - kRound;
+        return V::template Narrow<Bytes>(
+            static_cast<Ints>(__builtin_convertvector(rounded, Ints) + zero));
+      }
     }
   };
 
   // The sums of `kCount` pixels, `T` being Ints or Floats.
   template <size_t kCount, class T>
-  static void FinishPixels(const ByteEpilogue& epilogue, const T* sums,
+  static void FinishPixels(const TileEpilogue& epilogue, const T* sums,
                            size_t channel, size_t valid, std::byte* pixel,
                            size_t step) {
     const Rounding rounding(epilogue, channel);
     pixel += channel * SizeOf(rounding.output);
-    if (rounding.output == ByteOutput::kSum) {
-      for (size_t p = 0; p < kCount; ++p, pixel += step) {
-        Store(Whole(sums[p]) + rounding.start, valid, pixel);
-      }
-    } else if (rounding.output == ByteOutput::kFloat) {
+    if (kIsFloat || rounding.output == TileOutput::kFloat) {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
         Store(rounding.Steps(Real(sums[p], rounding)), valid, pixel);
+      }
+    } else if (rounding.output == TileOutput::kSum) {
+      for (size_t p = 0; p < kCount; ++p, pixel += step) {
+        Store(Whole(sums[p]) + rounding.start, valid, pixel);
       }
     } else if (valid >= kLanes) {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
@@ -162,10 +168,11 @@ struct ByteLoops {
 
   // `kPixels` pixels and `kGroups` vectors of results at once.
   template <size_t kPixels, size_t kGroups>
-  static void Multiply(const ByteTile& tile, const ByteEpilogue& epilogue,
+  static void Multiply(const Tile& tile, const TileEpilogue& epilogue,
                        size_t first, size_t channel) {
     constexpr size_t kSums = kGroups * V::kSums;
-    constexpr size_t kGroupBytes = kLanes * kQuad;
+    constexpr size_t kGroupBytes = kLanes * kWeightCell;
+    using Result = std::conditional_t<kIsFloat, Floats, Ints>;
     typename V::Sum sums[kPixels][kSums];
     const std::byte* pixels[kPixels];
 #pragma GCC unroll 16
@@ -174,9 +181,9 @@ struct ByteLoops {
 #pragma GCC unroll 16
       for (size_t s = 0; s < kSums; ++s) sums[p][s] = V::Zero();
     }
-    const int8_t* weights = tile.weights + channel * kQuad;
-    constexpr auto kStep = static_cast<ptrdiff_t>(kQuad * SizeOf(V::kForm));
-    const auto length = static_cast<ptrdiff_t>(tile.quads) * kStep;
+    const std::byte* weights = tile.weights + channel * kWeightCell;
+    constexpr auto kStep = static_cast<ptrdiff_t>(CellBytes(V::kForm));
+    const auto length = static_cast<ptrdiff_t>(tile.cells) * kStep;
     for (size_t run = 0; run < tile.runs; ++run) {
       const ptrdiff_t begin = tile.offsets[run];
       const ptrdiff_t end = begin + length;
@@ -200,12 +207,12 @@ struct ByteLoops {
     }
     // By way of memory: rounding is many instructions, here once for all
     // pixels.
-    Ints results[kGroups][kPixels];
+    Result results[kGroups][kPixels];
 #pragma GCC unroll 16
     for (size_t p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 16
       for (size_t g = 0; g < kGroups; ++g) {
-        results[g][p] = V::template Join<Ints>(&sums[p][g * V::kSums]);
+        results[g][p] = V::template Join<Result>(&sums[p][g * V::kSums]);
       }
     }
     for (size_t g = 0; g < kGroups; ++g) {
@@ -217,7 +224,7 @@ struct ByteLoops {
   }
 
   template <size_t kGroups>
-  static void MultiplyAll(const ByteTile& tile, const ByteEpilogue& epilogue,
+  static void MultiplyAll(const Tile& tile, const TileEpilogue& epilogue,
                           size_t channel) {
     size_t first = 0;
     for (; first + V::kPixels <= tile.count; first += V::kPixels) {
@@ -237,7 +244,7 @@ struct ByteLoops {
     }
   }
 
-  static void Tile(const ByteTile& tile, const ByteEpilogue& epilogue) {
+  static void RunTile(const Tile& tile, const TileEpilogue& epilogue) {
     static_assert(V::kPixels <= 8);
     size_t channel = 0;
     if constexpr (V::kGroups > 1) {
@@ -255,7 +262,7 @@ struct ByteLoops {
 
   template <size_t kPixels>
   static void MultiplyDepthwise(const DepthwiseTile& tile,
-                                const ByteEpilogue& epilogue, size_t first) {
+                                const TileEpilogue& epilogue, size_t first) {
     const std::byte* pixels[kPixels];
 #pragma GCC unroll 16
     for (size_t p = 0; p < kPixels; ++p) pixels[p] = tile.pixels[first + p];
@@ -263,11 +270,16 @@ struct ByteLoops {
       Floats sums[kPixels];
 #pragma GCC unroll 16
       for (size_t p = 0; p < kPixels; ++p) sums[p] = Floats{};
-      const int8_t* weights = tile.weights + channel;
+      const std::byte* weights =
+          tile.weights + channel * (kIsFloat ? sizeof(float) : sizeof(int8_t));
       const auto at = static_cast<ptrdiff_t>(channel * sizeof(float));
       for (size_t tap = 0; tap < tile.taps; ++tap) {
-        const Floats w =
-            __builtin_convertvector(V::template Widen<Ints>(weights), Floats);
+        Floats w;
+        if constexpr (kIsFloat) {
+          w = Load<Floats>(weights);
+        } else {
+          w = __builtin_convertvector(V::template Widen<Ints>(weights), Floats);
+        }
         const ptrdiff_t offset = tile.offsets[tap] + at;
 #pragma GCC unroll 16
         for (size_t p = 0; p < kPixels; ++p) {
@@ -282,7 +294,7 @@ struct ByteLoops {
   }
 
   static void Depthwise(const DepthwiseTile& tile,
-                        const ByteEpilogue& epilogue) {
+                        const TileEpilogue& epilogue) {
     size_t first = 0;
     for (; first + 4 <= tile.count; first += 4) {
       MultiplyDepthwise<4>(tile, epilogue, first);
@@ -294,7 +306,7 @@ struct ByteLoops {
 
   static void Convert(const std::byte* from, bool is_signed, size_t count,
                       std::byte* to) {
-    if constexpr (V::kForm == ByteForm::kWide) {
+    if constexpr (V::kForm == TileForm::kWide) {
       auto* const out = reinterpret_cast<int16_t*>(to);
       if (is_signed) {
         const auto* const in = reinterpret_cast<const int8_t*>(from);
@@ -303,7 +315,7 @@ struct ByteLoops {
         const auto* const in = reinterpret_cast<const uint8_t*>(from);
         for (size_t i = 0; i < count; ++i) out[i] = in[i];
       }
-    } else if (is_signed == (V::kForm == ByteForm::kSigned)) {
+    } else if (is_signed == (V::kForm == TileForm::kSigned)) {
       std::memcpy(to, from, count);
     } else {
       for (size_t i = 0; i < count; ++i) to[i] = from[i] ^ std::byte{0x80};
@@ -325,11 +337,14 @@ struct ByteLoops {
     }
   }
 
-  static constexpr ByteKernels Kernels(const char* name) {
-    return {name, V::kForm, Tile, Depthwise, Convert, ToFloats};
+  static constexpr ByteKernels OfBytes(const char* name) {
+    return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats};
+  }
+  static constexpr FloatKernels OfFloats(const char* name) {
+    return {name, RunTile, Depthwise};
   }
 };
 
 }  // namespace rknnd::soft
 
-#endif  // DRIVER_SOFT_BYTES_BYTE_LOOPS_H_
+#endif  // DRIVER_SOFT_TILES_TILE_LOOPS_H_

@@ -2,21 +2,23 @@
 
 #include <arm_neon.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct NeonDot {
   static constexpr size_t kLanes = 4, kSums = 1, kGroups = 4, kPixels = 6;
-  static constexpr ByteForm kForm = ByteForm::kSigned;
+  static constexpr TileForm kForm = TileForm::kSigned;
   using Sum = int32x4_t;
   using Weights = int8x16_t;
   using Values = int8x16_t;
 
   static Sum Zero() { return vdupq_n_s32(0); }
-  static Weights LoadWeights(const int8_t* at, size_t) { return vld1q_s8(at); }
+  static Weights LoadWeights(const std::byte* at, size_t) {
+    return vld1q_s8(reinterpret_cast<const int8_t*>(at));
+  }
   static Values Broadcast(const std::byte* at) {
     return vreinterpretq_s8_s32(
         vld1q_dup_s32(reinterpret_cast<const int32_t*>(at)));
@@ -29,7 +31,7 @@ struct NeonDot {
     return reinterpret_cast<Ints>(sums[0]);
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     int32_t four;
     std::memcpy(&four, at, sizeof four);
     const int8x8_t bytes = vreinterpret_s8_s32(vdup_n_s32(four));
@@ -46,6 +48,6 @@ struct NeonDot {
 
 }  // namespace
 
-constexpr ByteKernels kBytesNeonDot = ByteLoops<NeonDot>::Kernels("neon_dot");
+constexpr ByteKernels kBytesNeonDot = TileLoops<NeonDot>::OfBytes("neon_dot");
 
 }  // namespace rknnd::soft

@@ -1,13 +1,13 @@
 // See window.h.
 
-#include "driver/soft/bytes/window.h"
+#include "driver/soft/tiles/window.h"
 
 #include <algorithm>
 
 namespace rknnd::soft {
 
-ByteWindow ByteWindow::Simplified() const {
-  ByteWindow simple = *this;
+TileWindow TileWindow::Simplified() const {
+  TileWindow simple = *this;
   constexpr Sides kOnes = {1, 1, 1};
   if (kernel == kOnes && strides == kOnes && !has_padding) {
     // Pixels one below the other, in one picture.
@@ -27,7 +27,7 @@ ByteWindow ByteWindow::Simplified() const {
   return simple;
 }
 
-Band BandFor(const ByteWindow& window, int64_t channels, size_t value_size,
+Band BandFor(const TileWindow& window, int64_t channels, size_t value_size,
              size_t bytes) {
   Band band;
   band.channels = channels;
@@ -43,11 +43,21 @@ Band BandFor(const ByteWindow& window, int64_t channels, size_t value_size,
   return band;
 }
 
-Band WholePicture(const ByteWindow& window) {
+Band WholePicture(const TileWindow& window) {
   return {window.output[1], window.input[1], window.input[2], window.channels};
 }
 
-WindowRuns RunsOf(const ByteWindow& window, const Band& band) {
+BandRow RowOf(const TileWindow& window, const Band& band) {
+  BandRow row;
+  row.before = std::clamp<int64_t>(window.pads[2], 0, band.width);
+  row.first = std::max<int64_t>(-window.pads[2], 0);
+  row.inside = std::clamp<int64_t>(window.input[2] - row.first, 0,
+                                   band.width - row.before);
+  row.after = band.width - row.before - row.inside;
+  return row;
+}
+
+WindowRuns RunsOf(const TileWindow& window, const Band& band) {
   WindowRuns runs;
   const int64_t each = window.channels / window.groups;
   const Sides& kernel = window.kernel;

@@ -3,21 +3,21 @@
 
 #include <immintrin.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct Avx512Vnni {
   static constexpr size_t kLanes = 16, kSums = 1, kGroups = 2, kPixels = 8;
-  static constexpr ByteForm kForm = ByteForm::kUnsigned;
+  static constexpr TileForm kForm = TileForm::kUnsigned;
   using Sum = __m512i;
   using Weights = __m512i;
   using Values = __m512i;
 
   static Sum Zero() { return _mm512_setzero_si512(); }
-  static Weights LoadWeights(const int8_t* at, size_t) {
+  static Weights LoadWeights(const std::byte* at, size_t) {
     return _mm512_loadu_si512(at);
   }
   static Values Broadcast(const std::byte* at) {
@@ -34,7 +34,7 @@ struct Avx512Vnni {
     return reinterpret_cast<Ints>(sums[0]);
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     return reinterpret_cast<Ints>(_mm512_cvtepi8_epi32(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
   }
@@ -48,6 +48,6 @@ struct Avx512Vnni {
 }  // namespace
 
 constexpr ByteKernels kBytesAvx512Vnni =
-    ByteLoops<Avx512Vnni>::Kernels("avx512_vnni");
+    TileLoops<Avx512Vnni>::OfBytes("avx512_vnni");
 
 }  // namespace rknnd::soft

@@ -1,6 +1,6 @@
 // How a convolution's window walks over a channels-last picture, and how the
 // part of the picture that some rows of the output need is laid out for the
-// functions of byte_kernels.h: padding written out, so that they meet no edge.
+// functions of tile_kernels.h: padding written out, so that they meet no edge.
 //
 //   picture (bytes)      band (bytes, int16 or floats)
 //   +-----------+        0 0 0 0 0 0 0 0
@@ -10,8 +10,8 @@
 //
 // All sizes in pixels and channels unless said. Thread: any; immutable.
 
-#ifndef DRIVER_SOFT_BYTES_WINDOW_H_
-#define DRIVER_SOFT_BYTES_WINDOW_H_
+#ifndef DRIVER_SOFT_TILES_WINDOW_H_
+#define DRIVER_SOFT_TILES_WINDOW_H_
 
 #include <array>
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace rknnd::soft {
 // Depth, height and width; 1 where the layer has fewer axes.
 using Sides = std::array<int64_t, 3>;
 
-struct ByteWindow {
+struct TileWindow {
   int64_t images = 1;
   int64_t channels = 1;  // of the input
   int64_t outputs = 1;   // channels
@@ -36,7 +36,7 @@ struct ByteWindow {
   // The same with fewer and longer runs of memory, where pixels that follow
   // each other are all alike: those of a pointwise layer, or of one with one
   // axis.
-  [[nodiscard]] ByteWindow Simplified() const;
+  [[nodiscard]] TileWindow Simplified() const;
   // Each channel by itself.
   [[nodiscard]] bool is_depthwise() const {
     return groups == channels && outputs == channels;
@@ -63,20 +63,29 @@ struct Band {
   int64_t channels = 1;     // of a pixel
 
   [[nodiscard]] int64_t row_values() const { return width * channels; }
-  [[nodiscard]] int64_t values(const ByteWindow& window) const {
+  [[nodiscard]] int64_t values(const TileWindow& window) const {
     return window.kernel[0] * rows * row_values();
   }
 };
 
 // The band that fits `bytes` of a core's cache, of at least one row of the
 // output; `channels` of the input's at a time.
-Band BandFor(const ByteWindow& window, int64_t channels, size_t value_size,
+Band BandFor(const TileWindow& window, int64_t channels, size_t value_size,
              size_t bytes);
 // The picture itself, where it can be read as it is.
-Band WholePicture(const ByteWindow& window);
+Band WholePicture(const TileWindow& window);
 
 // The runs of a window over a band.
-WindowRuns RunsOf(const ByteWindow& window, const Band& band);
+WindowRuns RunsOf(const TileWindow& window, const Band& band);
+
+// Where the pixels of a row of the picture lie in one of the band's.
+struct BandRow {
+  int64_t before = 0;  // pixels of padding
+  int64_t first = 0;   // pixel of the picture's that comes then
+  int64_t inside = 0;  // so many of them
+  int64_t after = 0;   // pixels of padding
+};
+BandRow RowOf(const TileWindow& window, const Band& band);
 
 // Output rows [begin, end) of the picture at depth `depth`, of one image.
 struct BandRows {
@@ -84,7 +93,7 @@ struct BandRows {
 };
 // Cuts rows [first, last) of all images' into bands and calls f(BandRows).
 template <class F>
-void ForEachBand(const ByteWindow& window, int64_t band_rows, int64_t first,
+void ForEachBand(const TileWindow& window, int64_t band_rows, int64_t first,
                  int64_t last, F&& f) {
   while (first < last) {
     const int64_t plane = first / window.output[1];
@@ -97,6 +106,62 @@ void ForEachBand(const ByteWindow& window, int64_t band_rows, int64_t first,
   }
 }
 
+// Rows of the picture, with padding, that `rows` need at each depth.
+inline int64_t HeightOf(const TileWindow& window, const BandRows& rows) {
+  return (rows.end - rows.begin - 1) * window.strides[1] +
+         (window.kernel[1] - 1) * window.dilations[1] + 1;
+}
+
+// Calls f(number of the band's row, row of the image's picture or -1 for one of
+// padding) for all that `rows` need, in order.
+template <class F>
+void ForEachBandRow(const TileWindow& window, const Band& band,
+                    const BandRows& rows, F&& f) {
+  const int64_t height = HeightOf(window, rows);
+  const int64_t top = rows.begin * window.strides[1] - window.pads[1];
+  for (int64_t d = 0; d < window.kernel[0]; ++d) {
+    const int64_t depth = rows.depth * window.strides[0] - window.pads[0] +
+                          d * window.dilations[0];
+    for (int64_t r = 0; r < height; ++r) {
+      const int64_t y = top + r;
+      const bool inside = depth >= 0 && depth < window.input[0] && y >= 0 &&
+                          y < window.input[1];
+      f(d * band.rows + r, inside ? depth * window.input[1] + y : -1);
+    }
+  }
+}
+
+// The addresses of the band's pixels that output pixels begin at, up to kPixels
+// at a time: calls f(addresses, count, number of the first pixel in these
+// rows). `band` is that of the first row's first pixel. `whole_rows`: none of
+// these calls spans two rows.
+inline constexpr size_t kPixelsAtOnce = 256;
+template <class F>
+void ForEachPixels(const TileWindow& window, const Band& layout,
+                   const BandRows& rows, const std::byte* band,
+                   size_t value_size, bool whole_rows, F&& f) {
+  std::array<const std::byte*, kPixelsAtOnce> pixels;
+  size_t count = 0;
+  int64_t number = 0;
+  const auto flush = [&] {
+    if (count > 0) f(pixels.data(), count, number);
+    number += static_cast<int64_t>(count);
+    count = 0;
+  };
+  const auto size = static_cast<int64_t>(value_size);
+  const int64_t row_step = window.strides[1] * layout.row_values() * size;
+  const int64_t step = window.strides[2] * layout.channels * size;
+  for (int64_t y = rows.begin; y < rows.end; ++y, band += row_step) {
+    const std::byte* pixel = band;
+    for (int64_t x = 0; x < window.output[2]; ++x, pixel += step) {
+      pixels[count++] = pixel;
+      if (count == kPixelsAtOnce) flush();
+    }
+    if (whole_rows) flush();
+  }
+  flush();
+}
+
 }  // namespace rknnd::soft
 
-#endif  // DRIVER_SOFT_BYTES_WINDOW_H_
+#endif  // DRIVER_SOFT_TILES_WINDOW_H_

@@ -4,21 +4,21 @@
 
 #include <smmintrin.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct Sse41 {
   static constexpr size_t kLanes = 4, kSums = 2, kGroups = 1, kPixels = 6;
-  static constexpr ByteForm kForm = ByteForm::kWide;
+  static constexpr TileForm kForm = TileForm::kWide;
   using Sum = __m128i;  // two of each of two channels
   using Weights = __m128i;
   using Values = __m128i;
 
   static Sum Zero() { return _mm_setzero_si128(); }
-  static Weights LoadWeights(const int8_t* at, size_t s) {
+  static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm_cvtepi8_epi16(
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + s * 8)));
   }
@@ -34,7 +34,7 @@ struct Sse41 {
     return reinterpret_cast<Ints>(_mm_hadd_epi32(sums[0], sums[1]));
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     return reinterpret_cast<Ints>(_mm_cvtepi8_epi32(_mm_loadu_si32(at)));
   }
   template <class Bytes, class Ints>
@@ -47,8 +47,32 @@ struct Sse41 {
   }
 };
 
+struct FloatSse41 {
+  static constexpr size_t kLanes = 4, kSums = 1, kGroups = 2, kPixels = 6;
+  static constexpr TileForm kForm = TileForm::kFloat;
+  using Sum = __m128;
+  using Weights = __m128;
+  using Values = __m128;
+
+  static Sum Zero() { return _mm_setzero_ps(); }
+  static Weights LoadWeights(const std::byte* at, size_t) {
+    return _mm_loadu_ps(reinterpret_cast<const float*>(at));
+  }
+  static Values Broadcast(const std::byte* at) {
+    return _mm_load1_ps(reinterpret_cast<const float*>(at));
+  }
+  static Sum Dot(Sum sum, Weights weights, Values values) {
+    return _mm_add_ps(sum, _mm_mul_ps(weights, values));
+  }
+  template <class Floats>
+  static Floats Join(const Sum* sums) {
+    return reinterpret_cast<Floats>(sums[0]);
+  }
+};
+
 }  // namespace
 
-constexpr ByteKernels kBytesSse41 = ByteLoops<Sse41>::Kernels("sse41");
+constexpr ByteKernels kBytesSse41 = TileLoops<Sse41>::OfBytes("sse41");
+constexpr FloatKernels kFloatsSse41 = TileLoops<FloatSse41>::OfFloats("sse41");
 
 }  // namespace rknnd::soft

@@ -3,21 +3,21 @@
 
 #include <immintrin.h>
 
-#include "driver/soft/bytes/byte_loops.h"
-#include "driver/soft/bytes/levels.h"
+#include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
 namespace {
 
 struct Avx2Vnni {
   static constexpr size_t kLanes = 8, kSums = 1, kGroups = 2, kPixels = 6;
-  static constexpr ByteForm kForm = ByteForm::kUnsigned;
+  static constexpr TileForm kForm = TileForm::kUnsigned;
   using Sum = __m256i;
   using Weights = __m256i;
   using Values = __m256i;
 
   static Sum Zero() { return _mm256_setzero_si256(); }
-  static Weights LoadWeights(const int8_t* at, size_t) {
+  static Weights LoadWeights(const std::byte* at, size_t) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
   }
   static Values Broadcast(const std::byte* at) {
@@ -34,7 +34,7 @@ struct Avx2Vnni {
     return reinterpret_cast<Ints>(sums[0]);
   }
   template <class Ints>
-  static Ints Widen(const int8_t* at) {
+  static Ints Widen(const std::byte* at) {
     return reinterpret_cast<Ints>(_mm256_cvtepi8_epi32(
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at))));
   }
@@ -53,6 +53,6 @@ struct Avx2Vnni {
 }  // namespace
 
 constexpr ByteKernels kBytesAvx2Vnni =
-    ByteLoops<Avx2Vnni>::Kernels("avx2_vnni");
+    TileLoops<Avx2Vnni>::OfBytes("avx2_vnni");
 
 }  // namespace rknnd::soft

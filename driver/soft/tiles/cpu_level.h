@@ -5,8 +5,8 @@
 //
 // Thread: any.
 
-#ifndef DRIVER_SOFT_BYTES_CPU_LEVEL_H_
-#define DRIVER_SOFT_BYTES_CPU_LEVEL_H_
+#ifndef DRIVER_SOFT_TILES_CPU_LEVEL_H_
+#define DRIVER_SOFT_TILES_CPU_LEVEL_H_
 
 #include <cstdint>
 #include <span>
@@ -39,4 +39,4 @@ std::span<const CpuLevel> UsableCpuLevels();
 
 }  // namespace rknnd::soft
 
-#endif  // DRIVER_SOFT_BYTES_CPU_LEVEL_H_
+#endif  // DRIVER_SOFT_TILES_CPU_LEVEL_H_

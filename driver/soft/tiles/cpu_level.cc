@@ -1,6 +1,6 @@
 // See cpu_level.h.
 
-#include "driver/soft/bytes/cpu_level.h"
+#include "driver/soft/tiles/cpu_level.h"
 
 #include <vector>
 
