@@ -112,6 +112,17 @@ bool HasOwn(const KernelRequest& request) {
          request.inputs[0].shape.size() <= 5;
 }
 
+// Wide windows for few channels: oneDNN fills whole vectors with channels, and
+// those it lacks it computes all the same.
+bool IsNarrow(const Params& params, const KernelRequest& request) {
+  constexpr int64_t kFewChannels = 8;
+  constexpr int64_t kManyProducts = 128;
+  const Shape& weights = request.inputs[1].shape;
+  const int64_t positions = ProductOf(weights, 2, weights.size());
+  return params.groups == 1 && weights[0] <= kFewChannels && positions > 1 &&
+         positions * weights[1] >= kManyProducts;
+}
+
 class Convolution final : public Kernel {
  public:
   Convolution(const KernelRequest& request, Params params)
@@ -299,7 +310,8 @@ absl::Status Convolution::Make(const KernelRequest& request,
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
                          Choose(request, borrowed));
   implementation_ = ImplementationOf(chosen);
-  if (whole == nullptr && HasOwn(request) && IsDetour(implementation_)) {
+  if (whole == nullptr && HasOwn(request) &&
+      (IsDetour(implementation_) || IsNarrow(params_, request))) {
     return absl::UnimplementedError("our own kernel is quicker");
   }
   packed_desc_ = chosen.weights_desc();

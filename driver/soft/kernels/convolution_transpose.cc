@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/float_convolution.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/onednn.h"
 
@@ -316,11 +318,131 @@ MadeKernel MakePlain(const KernelRequest& request, const Params& params) {
   });
 }
 
+// Along one axis, the pixels of the output whose number is `first` more than a
+// multiple of the stride: a convolution with the taps that reach them, the last
+// one first.
+struct AxisPhase {
+  int64_t first = 0, outputs = 0, pads = 0, dilation = 1;
+  std::vector<int64_t> taps;
+};
+
+AxisPhase PhaseOf(const Params& params, size_t d, int64_t input,
+                  int64_t first) {
+  const int64_t stride = params.strides[d];
+  const int64_t dilation = params.dilations[d];
+  AxisPhase phase;
+  phase.first = first;
+  phase.outputs = (params.output[2 + d] - first + stride - 1) / stride;
+  phase.dilation = dilation / std::gcd(stride, dilation);
+  for (int64_t k = params.kernel[d] - 1; k >= 0; --k) {
+    // Pixel j of the phase takes pixel j + shift of the input from tap k.
+    const int64_t reach = first + params.begin[d] - k * dilation;
+    if (reach % stride != 0) continue;
+    const int64_t shift = reach / stride;
+    if (phase.taps.empty()) phase.pads = -shift;
+    phase.taps.push_back(k);
+  }
+  // Nothing reaches them: one tap that reads what is before the input.
+  if (phase.taps.empty()) phase.pads = phase.outputs + input;
+  return phase;
+}
+
+// The weights of the taps of each axis, as a convolution has them.
+std::vector<float> WeightsOf(const Constant& weights, const Params& params,
+                             const std::vector<AxisPhase>& axes) {
+  const Shape& shape = weights.shape;
+  const int64_t inputs = shape[0] / params.groups;
+  const int64_t kernel = ProductOf(shape, 2, shape.size());
+  std::vector<int64_t> taps = {0};
+  for (size_t d = 0; d < axes.size(); ++d) {
+    std::vector<int64_t> next;
+    for (const int64_t before : taps) {
+      for (const int64_t tap : axes[d].taps) {
+        next.push_back(before * params.kernel[d] + tap);
+      }
+    }
+    taps = std::move(next);
+  }
+  std::vector<float> result;
+  if (taps.empty()) {
+    result.resize(static_cast<size_t>(params.groups * shape[1] * inputs));
+    return result;
+  }
+  for (int64_t o = 0; o < params.groups * shape[1]; ++o) {
+    for (int64_t i = 0; i < inputs; ++i) {
+      const int64_t from =
+          (o / shape[1] * inputs + i) * shape[1] + o % shape[1];
+      for (const int64_t tap : taps) {
+        result.push_back(weights.as<float>()[from * kernel + tap]);
+      }
+    }
+  }
+  return result;
+}
+
+// More of them than any network asks for are slow, and many.
+constexpr int64_t kMostPhases = 64;
+
+bool HasPhases(const NodeView& node) {
+  return node.constant(1) != nullptr &&
+         (!node.has_input(2) || node.constant(2) != nullptr);
+}
+
+MadeKernel MakeOfPhases(const KernelRequest& request, const Params& params) {
+  FloatConvolutionSpec spec;
+  spec.input = request.inputs[0];
+  spec.output = request.outputs[0];
+  spec.groups = params.groups;
+  if (request.node.has_input(2)) {
+    const Constant& bias = *request.node.constant(2);
+    spec.bias.assign(bias.as<float>(), bias.as<float>() + bias.elements());
+  }
+  const size_t rank = params.rank();
+  const int64_t phases = ProductOf(params.strides, 0, rank);
+  for (int64_t n = 0; n < phases; ++n) {
+    std::vector<AxisPhase> axes(rank);
+    bool exists = true;
+    bool reached = true;
+    int64_t rest = n;
+    for (size_t d = rank; d > 0; --d) {
+      const int64_t first = rest % params.strides[d - 1];
+      rest /= params.strides[d - 1];
+      exists = exists && first < params.output[1 + d];
+      axes[d - 1] =
+          PhaseOf(params, d - 1, request.inputs[0].shape[1 + d], first);
+      reached = reached && !axes[d - 1].taps.empty();
+    }
+    if (!exists) continue;
+    ConvolutionPhase phase;
+    phase.weights = WeightsOf(*request.node.constant(1), params, axes);
+    for (const AxisPhase& axis : axes) {
+      phase.kernel.push_back(reached ? static_cast<int64_t>(axis.taps.size())
+                                     : 1);
+      phase.strides.push_back(1);
+      phase.dilations.push_back(axis.dilation);
+      phase.pads.push_back(axis.pads);
+      phase.outputs.push_back(axis.outputs);
+      phase.output_first.push_back(axis.first);
+    }
+    phase.output_steps = params.strides;
+    spec.phases.push_back(std::move(phase));
+  }
+  return MakeFloatConvolution(request, spec);
+}
+
+bool MayBlock(const NodeView& node, size_t i, int) {
+  return (i == 0 || i >= node.input_count()) && HasPhases(node);
+}
+
 MadeKernel MakeTransposed(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
   RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
   if (request.outputs[0].elements() == 0) {
     return MakeKernel([](Inputs, Outputs, std::byte*) {});
+  }
+  if (HasPhases(request.node) &&
+      ProductOf(params.strides, 0, params.rank()) <= kMostPhases) {
+    return MakeOfPhases(request, params);
   }
   bool suits = true;
   for (size_t d = 0; d < params.rank(); ++d) {
@@ -341,8 +463,10 @@ MadeKernel MakeTransposed(const KernelRequest& request) {
 
 void RegisterConvolutionTranspose(OperatorTable& table) {
   table.Add({.type = "ConvTranspose",
+             .placement = PlacementRule::kChannelwise,
              .infer = InferTransposed,
              .make = MakeTransposed,
+             .may_block = MayBlock,
              .takes_activation = true});
 }
 
