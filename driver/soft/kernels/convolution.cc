@@ -495,7 +495,7 @@ MadeKernel MakeOwn(const KernelRequest& request, const Params& params) {
   phase.dilations = window.dilations;
   phase.pads = window.pads_begin;
   phase.outputs = window.output;
-  phase.output_first = Shape(window.rank(), 0);
+  phase.output_first = {Shape(window.rank(), 0)};
   phase.output_steps = Shape(window.rank(), 1);
   phase.weights = floats(1);
   spec.phases.push_back(std::move(phase));

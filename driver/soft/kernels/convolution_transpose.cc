@@ -388,6 +388,22 @@ bool HasPhases(const NodeView& node) {
          (!node.has_input(2) || node.constant(2) != nullptr);
 }
 
+// Adds a phase, or where its windows are those of the last one, its channels.
+void Join(ConvolutionPhase phase, int64_t groups,
+          std::vector<ConvolutionPhase>& phases) {
+  if (groups == 1 && !phases.empty()) {
+    ConvolutionPhase& last = phases.back();
+    if (last.kernel == phase.kernel && last.pads == phase.pads &&
+        last.dilations == phase.dilations && last.outputs == phase.outputs) {
+      last.output_first.push_back(phase.output_first[0]);
+      last.weights.insert(last.weights.end(), phase.weights.begin(),
+                          phase.weights.end());
+      return;
+    }
+  }
+  phases.push_back(std::move(phase));
+}
+
 MadeKernel MakeOfPhases(const KernelRequest& request, const Params& params) {
   FloatConvolutionSpec spec;
   spec.input = request.inputs[0];
@@ -414,6 +430,7 @@ MadeKernel MakeOfPhases(const KernelRequest& request, const Params& params) {
     }
     if (!exists) continue;
     ConvolutionPhase phase;
+    Shape first;
     phase.weights = WeightsOf(*request.node.constant(1), params, axes);
     for (const AxisPhase& axis : axes) {
       phase.kernel.push_back(reached ? static_cast<int64_t>(axis.taps.size())
@@ -422,16 +439,20 @@ MadeKernel MakeOfPhases(const KernelRequest& request, const Params& params) {
       phase.dilations.push_back(axis.dilation);
       phase.pads.push_back(axis.pads);
       phase.outputs.push_back(axis.outputs);
-      phase.output_first.push_back(axis.first);
+      first.push_back(axis.first);
     }
     phase.output_steps = params.strides;
-    spec.phases.push_back(std::move(phase));
+    phase.output_first = {first};
+    Join(std::move(phase), params.groups, spec.phases);
   }
   return MakeFloatConvolution(request, spec);
 }
 
-bool MayBlock(const NodeView& node, size_t i, int) {
-  return (i == 0 || i >= node.input_count()) && HasPhases(node);
+// Of an output with a few channels most of a block would be padding.
+bool MayBlock(const NodeView& node, size_t i, int block) {
+  if (!HasPhases(node)) return false;
+  const int64_t channels = node.shape(1)[1] * node.Int("group", 1);
+  return i == 0 || (i >= node.input_count() && 2 * channels >= block);
 }
 
 MadeKernel MakeTransposed(const KernelRequest& request) {

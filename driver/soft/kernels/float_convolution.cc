@@ -55,7 +55,8 @@ struct Layout {
 
 struct Phase {
   TileWindow window;
-  Sides first = {0, 0, 0}, step = {1, 1, 1};  // of its pixels in the output
+  std::vector<Sides> first;  // of its pixels in the output
+  Sides step = {1, 1, 1};
   bool depthwise = false;
   Band band;
   std::vector<ptrdiff_t> offsets;  // bytes
@@ -126,9 +127,10 @@ class FloatConvolution final : public Kernel {
   [[nodiscard]] bool IsWhole(const Phase& phase) const {
     return phase.step == Sides{1, 1, 1} && phase.window.output == sides_;
   }
-  // The output's pixel that pixel `number` of `rows` is.
-  [[nodiscard]] int64_t PixelOf(const Phase& phase, const BandRows& rows,
-                                int64_t number) const;
+  // The output's pixel that pixel `number` of `rows` is, of those that begin at
+  // `first`.
+  [[nodiscard]] int64_t PixelOf(const Phase& phase, const Sides& first,
+                                const BandRows& rows, int64_t number) const;
 
   const FloatKernels& loops_;
   const Layout input_, output_;
@@ -147,7 +149,8 @@ TileWindow WindowOf(const FloatConvolutionSpec& spec,
   TileWindow window;
   window.images = spec.input.shape[0];
   window.channels = spec.input.shape[1];
-  window.outputs = spec.output.shape[1];
+  window.outputs =
+      spec.output.shape[1] * static_cast<int64_t>(phase.output_first.size());
   window.groups = spec.groups;
   window.has_padding = true;
   const size_t axes = phase.kernel.size();
@@ -169,10 +172,12 @@ absl::Status FloatConvolution::MakePhase(const KernelRequest& request,
   Phase phase;
   phase.window = WindowOf(spec, from);
   const size_t axes = from.kernel.size();
-  for (size_t a = 0; a < axes; ++a) {
-    phase.first[3 - axes + a] = from.output_first[a];
-    phase.step[3 - axes + a] = from.output_steps[a];
+  for (const Shape& first : from.output_first) {
+    std::copy(first.begin(), first.end(),
+              phase.first.emplace_back().end() - static_cast<ptrdiff_t>(axes));
   }
+  std::copy(from.output_steps.begin(), from.output_steps.end(),
+            phase.step.end() - static_cast<ptrdiff_t>(axes));
   TileWindow& window = phase.window;
   phase.depthwise = window.is_depthwise() && window.channels > 1;
   phase.band = BandFor(window, window.channels, kFloat, kBandBytes);
@@ -237,10 +242,15 @@ absl::Status FloatConvolution::Make(const KernelRequest& request,
   step_.MoveActivationTo(epilogue_);
   has_rest_ = step_.has_rest() || output_.channels % output_.together != 0;
 
-  const auto channels = static_cast<size_t>(output_.channels);
+  size_t channels = 0;
+  for (const Phase& phase : phases_) {
+    channels = std::max(channels, static_cast<size_t>(phase.window.outputs));
+  }
   std::vector<float> numbers(2 * (channels + kMaxLanes), 1.0F);
   std::fill_n(numbers.begin(), channels + kMaxLanes, 0.0F);
-  std::copy(spec.bias.begin(), spec.bias.end(), numbers.begin());
+  for (size_t c = 0; !spec.bias.empty() && c < channels; ++c) {
+    numbers[c] = spec.bias[c % spec.bias.size()];
+  }
   RKNND_ASSIGN_OR_RETURN(
       const std::byte* const kept,
       request.weights.StoreCopy(std::as_bytes(std::span(numbers))));
@@ -262,7 +272,7 @@ absl::Status FloatConvolution::Run(Inputs inputs, Outputs outputs,
 void FloatConvolution::FinishBand(const Phase& phase, const BandRows& rows,
                                   const float* answer, const float* added,
                                   float* output) const {
-  const int64_t first = PixelOf(phase, rows, 0);
+  const int64_t first = PixelOf(phase, phase.first[0], rows, 0);
   const int64_t count = (rows.end - rows.begin) * sides_[2] * output_.together;
   for (int64_t c = 0; c < output_.channels; c += output_.together) {
     const int64_t begin = output_.At(rows.image, c, first);
@@ -345,28 +355,30 @@ void FloatConvolution::FillBand(const Phase& phase, const BandRows& rows,
   });
 }
 
-int64_t FloatConvolution::PixelOf(const Phase& phase, const BandRows& rows,
-                                  int64_t number) const {
+int64_t FloatConvolution::PixelOf(const Phase& phase, const Sides& first,
+                                  const BandRows& rows, int64_t number) const {
   const int64_t y = rows.begin + number / phase.window.output[2];
   const int64_t x = number % phase.window.output[2];
-  const int64_t plane = phase.first[0] + rows.depth * phase.step[0];
-  return (plane * sides_[1] + phase.first[1] + y * phase.step[1]) * sides_[2] +
-         phase.first[2] + x * phase.step[2];
+  const int64_t plane = first[0] + rows.depth * phase.step[0];
+  return (plane * sides_[1] + first[1] + y * phase.step[1]) * sides_[2] +
+         first[2] + x * phase.step[2];
 }
 
 void FloatConvolution::RunTile(const Phase& phase, Tile tile,
                                const BandRows& rows, int64_t number,
                                int64_t channel, float* output,
                                std::byte* room) const {
-  const int64_t pixel = PixelOf(phase, rows, number);
   const auto together = static_cast<size_t>(output_.together);
   const int64_t step = phase.step[2];
   TileEpilogue epilogue = epilogue_;
   const size_t channels = tile.channels;
   const std::byte* const weights = tile.weights;
   const auto place = [&](int64_t at) {
-    return reinterpret_cast<std::byte*>(output +
-                                        output_.At(rows.image, at, pixel));
+    const Sides& first =
+        phase.first[static_cast<size_t>(at / output_.channels)];
+    return reinterpret_cast<std::byte*>(
+        output + output_.At(rows.image, at % output_.channels,
+                            PixelOf(phase, first, rows, number)));
   };
   // As many channels at a time as lie together in the output.
   for (size_t done = 0; done < channels;) {
@@ -378,8 +390,9 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
       tile.output = room;
       tile.output_step = channels * kFloat;
     } else {
-      const size_t inside = static_cast<size_t>(at) % together;
-      tile.channels = std::min(channels - done, together - inside);
+      const auto own = static_cast<size_t>(at % output_.channels);
+      tile.channels = std::min({channels - done, together - own % together,
+                                static_cast<size_t>(output_.channels) - own});
       tile.output = place(at);
       tile.output_step = together * static_cast<size_t>(step) * kFloat;
     }
@@ -416,7 +429,7 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
           tile.taps = phase.offsets.size();
           tile.weight_step =
               static_cast<size_t>(phase.window.channels) * kFloat;
-          const int64_t pixel = PixelOf(phase, rows, number);
+          const int64_t pixel = PixelOf(phase, phase.first[0], rows, number);
           // As RunTile: the channels that lie together, or all into the room.
           const int64_t together =
               output_.together == 1 ? output_.channels : output_.together;

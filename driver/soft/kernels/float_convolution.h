@@ -28,9 +28,12 @@ struct ConvolutionPhase {
   // its first pixel.
   Shape pads;
   Shape outputs;  // pixels of the output that it makes
-  Shape output_first, output_steps;
-  // Output channels, inputs of a group, kernel; none for a kernel of no
-  // position, whose answer is the bias.
+  Shape output_steps;
+  // Several where windows alike make different pixels, which only a layer of
+  // one group may have: its weights are then those of so many times the
+  // channels.
+  std::vector<Shape> output_first;
+  // Output channels, inputs of a group, kernel. Empty in a compiled model.
   std::vector<float> weights;
 };
 
