@@ -28,6 +28,15 @@ std::string RatioText(const std::optional<double>& ratio) {
   return ratio.has_value() ? Text("%.2f", *ratio) : "";
 }
 
+std::string MillisecondsText(double microseconds) {
+  const double milliseconds = microseconds / 1000;
+  const int digits = milliseconds < 1     ? 3
+                     : milliseconds < 10  ? 2
+                     : milliseconds < 100 ? 1
+                                          : 0;
+  return Text("%.*f", digits, milliseconds);
+}
+
 const char* ThreadsText(int threads) {
   return threads == 1 ? "one thread" : "two threads";
 }
@@ -82,8 +91,9 @@ void WriteTable(std::ofstream& file, const Table& table) {
   for (const Row& row : table.rows) {
     file << "| " << row.model << " | " << row.precision << " | ";
     if (row.error.empty()) {
-      file << Text("%.3g | %.3g | %.2f | %.1g |\n", row.our_microseconds / 1000,
-                   row.their_microseconds / 1000, row.ratio(), row.apart);
+      file << MillisecondsText(row.our_microseconds) << " | "
+           << MillisecondsText(row.their_microseconds)
+           << Text(" | %.2f | %.1g |\n", row.ratio(), row.apart);
     } else {
       file << row.error << " | | | |\n";
     }

@@ -68,6 +68,17 @@ Runner::Runner(const std::vector<std::string>& arguments)
   }
 }
 
+// As the file has its axes, which is what the peer gets: a network written for
+// channels last has a port of that shape, any other takes channels first.
+rknn_tensor_format FormatOf(const Tensor& port, const std::string& shape) {
+  if (std::count(shape.begin(), shape.end(), 'x') != 3) {
+    return RKNN_TENSOR_UNDEFINED;
+  }
+  return port.format() == RKNN_TENSOR_NHWC && ShapeText(port.shape()) == shape
+             ? RKNN_TENSOR_NHWC
+             : RKNN_TENSOR_NCHW;
+}
+
 void Runner::AddInput(const std::string& type, const std::string& shape,
                       const std::string& file) {
   auto bytes = client::ReadFile(file);
@@ -78,10 +89,7 @@ void Runner::AddInput(const std::string& type, const std::string& shape,
   input.buf = bytes_.back().data();
   input.size = static_cast<uint32_t>(bytes_.back().size());
   input.type = TypeOf(type);
-  // The model's own axis order.
-  input.fmt = std::count(shape.begin(), shape.end(), 'x') == 3
-                  ? RKNN_TENSOR_NCHW
-                  : RKNN_TENSOR_UNDEFINED;
+  input.fmt = FormatOf(context_.inputs().at(inputs_.size()), shape);
   inputs_.push_back(input);
 }
 

@@ -16,15 +16,6 @@ namespace {
 // A large model is read, and run at its slowest.
 constexpr base::Nanoseconds kPatience = 300 * base::kSecond;
 
-std::string ShapeText(const std::vector<uint32_t>& shape) {
-  std::string text;
-  for (const uint32_t side : shape) {
-    if (!text.empty()) text += 'x';
-    text += std::to_string(side);
-  }
-  return text;
-}
-
 }  // namespace
 
 Side::Side(std::string name, const base::ChildProcess::Options& options)
@@ -72,6 +63,15 @@ std::string Side::NextLine() {
   auto line = process_.ReadLine(kPatience);
   if (!line) throw std::runtime_error(name_ + ": " + line.error().message);
   return *std::move(line);
+}
+
+std::string ShapeText(const std::vector<uint32_t>& shape) {
+  std::string text;
+  for (const uint32_t side : shape) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(side);
+  }
+  return text;
 }
 
 std::vector<std::string> SideArguments(const ModelSet& model, int threads) {

@@ -9,6 +9,7 @@
 #ifndef BENCH_PEERS_SIDE_H_
 #define BENCH_PEERS_SIDE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class Side {
 // What both programs are told: the model's file, threads, and name, type, shape
 // and file of each input.
 std::vector<std::string> SideArguments(const ModelSet& model, int threads);
+
+// "1x3x320x320"
+std::string ShapeText(const std::vector<uint32_t>& shape);
 
 }  // namespace rknnd::bench
 

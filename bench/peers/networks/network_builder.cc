@@ -313,33 +313,19 @@ void NetworkBuilder::Write(const std::string& path) {
 
 void NetworkBuilder::Normalise(Sample& sample, std::vector<float>& weights,
                                std::vector<float>& bias) {
-  // The mean of fewer pixels says nothing.
-  constexpr int64_t kPixels = 16;
-  const auto channels = static_cast<size_t>(sample.channels);
-  const auto area = static_cast<size_t>(sample.area());
-  bias.assign(channels, 0);
+  // Channels keep their means: without these a random network makes ever more
+  // of the least difference, and no two runtimes' answers could be compared.
   double squares = 0;
-  for (size_t channel = 0; channel < channels; ++channel) {
-    double sum = 0;
-    for (size_t i = 0; i < area; ++i) sum += sample.values[channel * area + i];
-    const double mean = static_cast<double>(sum) / static_cast<double>(area);
-    if (sample.area() >= kPixels) bias[channel] = static_cast<float>(-mean);
-    for (size_t i = 0; i < area; ++i) {
-      const double value = sample.values[channel * area + i] + bias[channel];
-      squares += value * value;
-    }
-  }
+  for (const float value : sample.values) squares += double{value} * value;
   const double deviation =
       std::sqrt(squares / static_cast<double>(sample.values.size()));
   const auto factor =
       static_cast<float>(deviation > 1e-12 ? 1 / deviation : 1.0);
   for (float& weight : weights) weight *= factor;
-  for (size_t channel = 0; channel < channels; ++channel) {
-    bias[channel] = bias[channel] * factor + random_.Next(0.2);
-    for (size_t i = 0; i < area; ++i) {
-      float& value = sample.values[channel * area + i];
-      value = value * factor + bias[channel];
-    }
+  bias = random_.Values(static_cast<size_t>(sample.channels), 0.2);
+  const auto area = static_cast<size_t>(sample.area());
+  for (size_t i = 0; i < sample.values.size(); ++i) {
+    sample.values[i] = sample.values[i] * factor + bias[i / area];
   }
 }
 
