@@ -2,6 +2,7 @@
 
 #include "bench/peers/comparison.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -145,6 +146,12 @@ void PrintSummary(const Table& table) {
   if (const Row* const worst = table.worst(); worst != nullptr) {
     std::printf("%-48s %7.2f  asked: 1.00\n",
                 ("slowest: " + worst->model).c_str(), worst->ratio());
+  }
+  const auto failed =
+      std::count_if(table.rows.begin(), table.rows.end(),
+                    [](const Row& row) { return !row.error.empty(); });
+  if (failed > 0) {
+    std::printf("%d not measured, and in no mean\n", static_cast<int>(failed));
   }
   std::fflush(stdout);
 }
