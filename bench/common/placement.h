@@ -17,13 +17,14 @@ struct Placement {
   int server_cpu = 0;
 };
 
-// The calling process and the threads it makes from now on.
-inline void PinTo(int cpu) {
+// The calling process, and the threads and processes it makes from now on.
+inline void PinTo(const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   sched_setaffinity(0, sizeof set, &set);
 }
+inline void PinTo(int cpu) { PinTo(std::vector<int>{cpu}); }
 
 // One CPU, and two where this process may use two.
 inline std::vector<Placement> Placements() {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <utility>
 
 #include "bench/common/model_files.h"
 
@@ -34,12 +36,15 @@ ModelSet Read(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<ModelSet> FindModelSets() {
+std::vector<ModelSet> FindModelSets(const std::string& names) {
+  const std::regex wanted(names);
   std::vector<ModelSet> models;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(SharedModels(), error)) {
-    if (fs::exists(entry.path() / "meta.json")) {
-      models.push_back(Read(entry.path()));
+    if (!fs::exists(entry.path() / "meta.json")) continue;
+    ModelSet model = Read(entry.path());
+    if (std::regex_search(model.name, wanted)) {
+      models.push_back(std::move(model));
     }
   }
   std::sort(models.begin(), models.end(),

@@ -22,10 +22,14 @@ struct ModelSet {
   std::string precision;
   std::string file;
   std::vector<ModelInput> inputs;
+
+  // Or of floats.
+  [[nodiscard]] bool is_int8() const { return precision.starts_with("int8"); }
 };
 
-// By name; empty when the folder is not there.
-std::vector<ModelSet> FindModelSets();
+// By name, those whose names match the regular expression `names`; empty when
+// the folder is not there.
+std::vector<ModelSet> FindModelSets(const std::string& names);
 
 }  // namespace rknnd::bench
 

@@ -5,11 +5,9 @@
 #define BENCH_PEERS_ONNXRUNTIME_H_
 
 #include <string>
-#include <vector>
 
-#include "base/posix/child_process.h"
 #include "base/posix/expected.h"
-#include "bench/peers/model_set.h"
+#include "bench/peers/side.h"
 
 namespace rknnd::bench {
 
@@ -19,22 +17,8 @@ inline constexpr char kOnnxRuntime[] = "onnxruntime-node@1.30.0";
 // missing.
 base::Expected<void> InstallOnnxRuntime(const std::string& folder);
 
-// Thread: one.
-class OnnxRuntime {
- public:
-  // On the CPUs that the calling process may use.
-  static base::Expected<OnnxRuntime> Start(const std::string& folder,
-                                           const ModelSet& model);
-
-  // Microseconds of each of `count` runs.
-  base::Expected<std::vector<double>> Run(int count);
-
- private:
-  explicit OnnxRuntime(base::ChildProcess process)
-      : process_(std::move(process)) {}
-
-  base::ChildProcess process_;
-};
+Side StartOnnxRuntime(const std::string& folder, const ModelSet& model,
+                      const Level& level, int threads);
 
 }  // namespace rknnd::bench
 

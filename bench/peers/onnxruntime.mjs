@@ -1,10 +1,12 @@
-// The peer of the benchmark: ONNX Runtime on one thread. Started by
-// rknnd-bench-peers with the model's file and, for each input, its name, type,
-// shape ("1x3x320x320") and file. Says "ready"; for each line with a number on
-// stdin it runs the model so often and writes the microseconds of each run as
-// one line of JSON.
+// The peer of the benchmark: ONNX Runtime. Started by rknnd-bench-peers with the
+// model's file, the number of threads and, for each input, its name, type, shape
+// ("1x3x320x320") and file. Says "ready"; then each line on stdin is answered by
+// one (bench/peers/side.h):
+//
+//   run N            runs the model N times: the microseconds of each, as JSON
+//   outputs FOLDER   writes those of one run as FOLDER/<i>.bin, float32: how many
 
-import {readFileSync} from 'node:fs';
+import {readFileSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {createInterface} from 'node:readline';
 
@@ -28,7 +30,22 @@ function readTensor(type, shape, file) {
   return new ort.Tensor(type, new arrays[type](copy), shape);
 }
 
-const [model, ...inputs] = process.argv.slice(2);
+function fromHalf(bits) {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+function toFloats(tensor) {
+  if (tensor.type === 'float32') return tensor.data;
+  const isBits = tensor.type === 'float16' && tensor.data instanceof Uint16Array;
+  return Float32Array.from(tensor.data, isBits ? fromHalf : Number);
+}
+
+const [model, threads, ...inputs] = process.argv.slice(2);
 const feeds = {};
 for (let i = 0; i < inputs.length; i += 4) {
   const [name, type, shape, file] = inputs.slice(i, i + 4);
@@ -37,17 +54,33 @@ for (let i = 0; i < inputs.length; i += 4) {
 const session = await ort.InferenceSession.create(model, {
   executionProviders: ['cpu'],
   graphOptimizationLevel: 'all',
-  intraOpNumThreads: 1,
+  intraOpNumThreads: Number(threads),
   interOpNumThreads: 1,
   logSeverityLevel: 3,  // errors
 });
-console.log('ready');
-for await (const line of createInterface({input: process.stdin})) {
+
+async function run(count) {
   const times = [];
-  for (let i = 0; i < Number(line); ++i) {
+  for (let i = 0; i < count; ++i) {
     const begin = process.hrtime.bigint();
     await session.run(feeds);
     times.push(Number(process.hrtime.bigint() - begin) / 1000);
   }
-  console.log(JSON.stringify(times));
+  return times;
+}
+
+async function writeOutputs(folder) {
+  const outputs = await session.run(feeds);
+  session.outputNames.forEach((name, i) => {
+    writeFileSync(`${folder}/${i}.bin`, toFloats(outputs[name]));
+  });
+  return session.outputNames.length;
+}
+
+console.log('ready');
+for await (const line of createInterface({input: process.stdin})) {
+  const [verb, argument] = line.split(' ');
+  const answer = verb === 'run' ? await run(Number(argument)) :
+                                  await writeOutputs(argument);
+  console.log(JSON.stringify(answer));
 }

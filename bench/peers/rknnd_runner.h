@@ -1,34 +1,20 @@
-// rknnd's side of the benchmark: the target local:, one context on one core.
+// rknnd's side of the benchmark: the target local:, one context on one core or
+// on two, in a process of its own.
 
 #ifndef BENCH_PEERS_RKNND_RUNNER_H_
 #define BENCH_PEERS_RKNND_RUNNER_H_
 
-#include <cstddef>
-#include <vector>
-
-#include "bench/peers/model_set.h"
-#include "client/include/rknnd.hpp"
+#include "bench/peers/side.h"
 
 namespace rknnd::bench {
 
-// Thread: one. Throws Error.
-class RknndRunner {
- public:
-  explicit RknndRunner(const ModelSet& model);
+// This program again, with kRunnerArgument.
+Side StartRknnd(const ModelSet& model, const Level& level, int threads);
 
-  // Microseconds of each of `count` runs, from the program's inputs to its
-  // outputs as floats.
-  std::vector<double> Run(int count);
-
- private:
-  void RunOnce();
-
-  Context context_;
-  std::vector<std::vector<std::byte>> bytes_;
-  std::vector<rknn_input> inputs_;
-  std::vector<std::vector<float>> floats_;
-  std::vector<rknn_output> outputs_;
-};
+inline constexpr char kRunnerArgument[] = "--side";
+// The process that this starts, told by `arguments` of SideArguments(): its
+// exit code. What goes wrong it says instead of an answer.
+int RunRknnd(const std::vector<std::string>& arguments);
 
 }  // namespace rknnd::bench
 
