@@ -10,11 +10,7 @@
 
 // Before the definition of a function that every frame passes, none of them a
 // template or inline.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RKNND_HOT_PATH
-#else
 #define RKNND_HOT_PATH __attribute__((section("rknnd_hot")))
-#endif
 
 extern "C" {
 // Made by the linker, of each program and library its own; absent where it has

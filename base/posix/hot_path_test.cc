@@ -21,7 +21,6 @@ bool IsHot(uintptr_t address) {
 TEST(HotPathTest, MarkedFunctionsLieInTheSection) {
   int (*volatile twice)(int) = Twice;
   EXPECT_EQ(twice(21), 42);
-  if (rknnd_hot_end - rknnd_hot_begin == 0) GTEST_SKIP() << "not in this build";
   EXPECT_TRUE(IsHot(reinterpret_cast<uintptr_t>(twice)));
   EXPECT_FALSE(IsHot(reinterpret_cast<uintptr_t>(&IsHot)));
 }
