@@ -7,9 +7,11 @@
 
 #include <cerrno>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::base {
 
-Nanoseconds MonotonicClock::Now() const {
+RKNND_HOT_PATH Nanoseconds MonotonicClock::Now() const {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<Nanoseconds>(now.tv_sec) * kSecond + now.tv_nsec;

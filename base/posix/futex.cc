@@ -10,13 +10,15 @@
 
 #include <algorithm>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::base {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
               std::atomic<uint32_t>::is_always_lock_free);
 
-void FutexWait(const std::atomic<uint32_t>* word, uint32_t expected,
-               Nanoseconds timeout) {
+RKNND_HOT_PATH void FutexWait(const std::atomic<uint32_t>* word,
+                              uint32_t expected, Nanoseconds timeout) {
   timeout = std::max<Nanoseconds>(timeout, 0);
   timespec wait = {};
   wait.tv_sec = static_cast<time_t>(timeout / kSecond);
@@ -25,7 +27,7 @@ void FutexWait(const std::atomic<uint32_t>* word, uint32_t expected,
   syscall(SYS_futex, word, FUTEX_WAIT, expected, &wait, nullptr, 0);
 }
 
-void FutexWakeOne(const std::atomic<uint32_t>* word) {
+RKNND_HOT_PATH void FutexWakeOne(const std::atomic<uint32_t>* word) {
   syscall(SYS_futex, word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/posix/hot_path.h"
 #include "base/posix/send_only.h"
 
 namespace rknnd::base {
@@ -493,7 +494,7 @@ Expected<UniqueFd> MakeEventFd() {
   return fd;
 }
 
-void SignalEventFd(int fd) {
+RKNND_HOT_PATH void SignalEventFd(int fd) {
   constexpr uint64_t kOne = 1;
   while (write(fd, &kOne, sizeof(kOne)) < 0 && errno == EINTR) {
   }

@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <vector>
 
@@ -23,17 +24,60 @@ namespace rknnd::bench {
 
 namespace {
 
-// Reads and writes each line of `memory` for that long; how long it was.
-int64_t Walk(std::vector<unsigned char>* memory, int64_t nanoseconds) {
-  constexpr size_t kLine = 64, kLinesALook = 256;
+constexpr size_t kLine = 64;
+
+// Code with a return on each line of the cache; empty where none is made.
+class Lines {
+ public:
+  explicit Lines(size_t bytes) {
+#if defined(__x86_64__)
+    constexpr uint8_t kReturn[] = {0xc3};
+#elif defined(__aarch64__)
+    constexpr uint8_t kReturn[] = {0xc0, 0x03, 0x5f, 0xd6};
+#else
+    bytes = 0;
+    constexpr uint8_t kReturn[] = {0};
+#endif
+    if (bytes == 0) return;
+    void* const code = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED) return;
+    auto* const begin = static_cast<char*>(code);
+    for (size_t at = 0; at + kLine <= bytes; at += kLine) {
+      std::memcpy(begin + at, kReturn, sizeof kReturn);
+    }
+    __builtin___clear_cache(begin, begin + bytes);
+    if (mprotect(code, bytes, PROT_READ | PROT_EXEC) != 0) return;
+    begin_ = begin;
+    size_ = bytes / kLine * kLine;
+  }
+  [[nodiscard]] size_t size() const { return size_; }
+  void Execute(size_t at) const {
+    reinterpret_cast<void (*)()>(begin_ + at)();  // NOLINT: that is the point
+  }
+
+ private:
+  char* begin_ = nullptr;  // until the process ends
+  size_t size_ = 0;
+};
+
+// Reads and writes each line of `memory`, and executes those of `code`, for
+// that long; how long it was.
+int64_t Walk(std::vector<unsigned char>* memory, const Lines& code,
+             int64_t nanoseconds) {
+  constexpr size_t kLinesALook = 256;
   const base::MonotonicClock clock;
   const base::Nanoseconds start = clock.Now();
   base::Nanoseconds now = start;
-  for (size_t at = 0; now - start < nanoseconds; now = clock.Now()) {
+  for (size_t at = 0, to = 0; now - start < nanoseconds; now = clock.Now()) {
     for (size_t i = 0; i < kLinesALook && !memory->empty(); ++i) {
       volatile unsigned char& line = (*memory)[at];
       line = line + 1;
       at = at + kLine < memory->size() ? at + kLine : 0;
+    }
+    for (size_t i = 0; i < kLinesALook && code.size() != 0; ++i) {
+      code.Execute(to);
+      to = to + kLine < code.size() ? to + kLine : 0;
     }
   }
   return now - start;
@@ -41,19 +85,20 @@ int64_t Walk(std::vector<unsigned char>* memory, int64_t nanoseconds) {
 
 }  // namespace
 
-PingPong::PingPong(int cpu, size_t memory)
+PingPong::PingPong(int cpu, const Footprint& footprint)
     : ping_(eventfd(0, EFD_CLOEXEC)), pong_(eventfd(0, EFD_CLOEXEC)) {
   child_ = fork();
   if (child_ != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   PinTo(cpu);
-  std::vector<unsigned char> own(memory);
+  std::vector<unsigned char> memory(footprint.memory);
+  const Lines code(footprint.code);
   // Each way the value is a time plus 1: there of the work, back what it took.
   uint64_t value = 0;
   while (read(ping_.get(), &value, sizeof value) == sizeof value) {
     if (value > 1) {
       value = 1 + static_cast<uint64_t>(
-                      Walk(&own, static_cast<int64_t>(value - 1)));
+                      Walk(&memory, code, static_cast<int64_t>(value - 1)));
     }
     if (write(pong_.get(), &value, sizeof value) != sizeof value) break;
   }
@@ -80,9 +125,9 @@ void PingPong::Round(int count, Samples* samples) {
   }
 }
 
-void PingPong::RoundAfterWork(int64_t work, Samples* samples) {
+void PingPong::RoundAfterWork(int64_t nanoseconds, Samples* samples) {
   const base::MonotonicClock clock;
-  uint64_t value = 1 + static_cast<uint64_t>(work);
+  uint64_t value = 1 + static_cast<uint64_t>(nanoseconds);
   const base::Nanoseconds start = clock.Now();
   if (write(ping_.get(), &value, sizeof value) != sizeof value ||
       read(pong_.get(), &value, sizeof value) != sizeof value) {

@@ -15,20 +15,27 @@
 
 namespace rknnd::bench {
 
+// What the other side goes over while it works, in bytes.
+struct Footprint {
+  size_t memory = 0;  // read and written
+  size_t code = 0;    // executed, where this machine's is known
+};
+
 // An eventfd each way: the floor of latency.
 class PingPong {
  public:
-  // Forks the other side, pinned to `cpu`, with `memory` bytes to work on.
-  explicit PingPong(int cpu, size_t memory = 0);
+  // Forks the other side, pinned to `cpu`.
+  explicit PingPong(int cpu, const Footprint& footprint = {});
   ~PingPong();
   PingPong(const PingPong&) = delete;
   PingPong& operator=(const PingPong&) = delete;
 
   void Round(int count, Samples* samples);
-  // One, whose other side first walks its memory for `work`. Its own time is
-  // taken off, as that of a core is: what is left are two wake-ups of processes
-  // that find the caches cold.
-  void RoundAfterWork(int64_t work, Samples* samples);
+  // One, whose other side first goes over its footprint for so long. Its own
+  // time is taken off, as that of a core is: what is left are two wake-ups, of
+  // which the second one finds the caches cold. The first one does where nobody
+  // has gone this way for as long.
+  void RoundAfterWork(int64_t nanoseconds, Samples* samples);
 
  private:
   base::UniqueFd ping_, pong_;

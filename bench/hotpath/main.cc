@@ -1,7 +1,7 @@
 // What the daemon adds to a frame (latency.h), against what is asked of it; and
 // what a large network pays for memory that is cleared (isolation.h).
 //
-//   rknnd-bench-hotpath [--out FILE] [--rounds N]
+//   rknnd-bench-hotpath [--out FILE] [--rounds N] [--only PART]
 
 #include <sched.h>
 
@@ -115,9 +115,13 @@ void PrintRow(const nlohmann::json& row) {
     std::printf(" %9.2f", row["grpc_unary_us"]["p50"].get<double>());
   }
   if (row.contains("warm_floor_us")) {
-    std::printf("  (warm floor %.2f, p99 %.2f)",
-                row["warm_floor_us"]["p50"].get<double>(),
-                row["warm_floor_us"]["p99"].get<double>());
+    std::printf(
+        "  (warm floor %.2f, p99 %.2f; cold floor %.2f, p99 %.2f: %.2f x)",
+        row["warm_floor_us"]["p50"].get<double>(),
+        row["warm_floor_us"]["p99"].get<double>(),
+        row["cold_floor_us"]["p50"].get<double>(),
+        row["cold_floor_us"]["p99"].get<double>(),
+        row["added_per_cold_floor"].get<double>());
   }
   if (row.contains("quiet_floor_us")) {
     std::printf("  (floor without the flood %.2f, p99 %.2f)",
@@ -128,10 +132,12 @@ void PrintRow(const nlohmann::json& row) {
   std::fflush(stdout);
 }
 
-nlohmann::json MeasureLatencies(int rounds, Checks* checks) {
+nlohmann::json MeasureLatencies(int rounds, bool networks_only,
+                                Checks* checks) {
   nlohmann::json rows = nlohmann::json::array();
   PrintHeader();
   for (const LatencySetup& setup : Setups()) {
+    if (networks_only && setup.model.empty()) continue;
     const nlohmann::json row = MeasureApart([&](const std::string& folder) {
       return MeasureLatency(setup, rounds, folder);
     });
@@ -146,6 +152,10 @@ nlohmann::json MeasureLatencies(int rounds, Checks* checks) {
     }
     checks->AtMost("added p99 / floor p99: " + where, 3,
                    row["p99_per_floor_p99"]);
+    if (row.contains("cold_floor_us")) {
+      checks->AtMost("added / cold floor: " + where, 1.5,
+                     row["added_per_cold_floor"]);
+    }
     if (setup.grpc &&
         setup.placement.client_cpu == setup.placement.server_cpu) {
       checks->AtLeast("gRPC unary / added: " + where, 8, row["grpc_per_added"]);
@@ -216,22 +226,33 @@ nlohmann::json MeasureIsolations(const std::string& model) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Latency that the daemon adds to a frame");
-  std::string out, serve_grpc;
+  std::string out, only, serve_grpc;
   int rounds = 20;
   app.add_option("--out", out, "JSON file to write");
   app.add_option("--rounds", rounds, "interleaved rounds")
       ->check(CLI::PositiveNumber);
+  app.add_option("--only", only,
+                 "latency, networks (of it), client, growth or isolation")
+      ->check(CLI::IsMember(std::vector<std::string>{
+          "latency", "networks", "client", "growth", "isolation"}));
   app.add_option("--serve-grpc", serve_grpc, "be the gRPC peer")->group("");
   CLI11_PARSE(app, argc, argv);
   if (!serve_grpc.empty()) ServeGrpcEcho(serve_grpc);
 
   Checks checks;
   nlohmann::json figures;
-  figures["latency"] = MeasureLatencies(rounds, &checks);
-  figures["client_cpu"] = MeasureClientCpus(rounds, &checks);
-  figures["growth"] = MeasureGrowths(rounds, &checks);
+  const auto wanted = [&only](const char* part) {
+    return only.empty() || only == part;
+  };
+  if (wanted("latency") || wanted("networks")) {
+    figures["latency"] = MeasureLatencies(rounds, only == "networks", &checks);
+  }
+  if (wanted("client")) {
+    figures["client_cpu"] = MeasureClientCpus(rounds, &checks);
+  }
+  if (wanted("growth")) figures["growth"] = MeasureGrowths(rounds, &checks);
   if (const std::string model = IsolationModel(); !model.empty()) {
-    figures["isolation"] = MeasureIsolations(model);
+    if (wanted("isolation")) figures["isolation"] = MeasureIsolations(model);
   } else {
     std::puts("yolox_nano left out: it is not in $RKNND_SHARED/models");
   }

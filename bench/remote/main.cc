@@ -3,12 +3,14 @@
 // same run.
 //
 //   rknnd-bench-remote [--out FILE] [--seconds N] [--only WORD]
+//                      [--crowd idle|nice]
 //
 // Ends with 1 where a figure does not hold.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "bench/common/failure.h"
 #include "bench/remote/calls.h"
@@ -36,6 +38,9 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "of each row")
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--only", only, "one of infer, frames, regions, push, crowd");
+  app.add_option("--crowd", plan.crowd,
+                 "when the crowd gets a CPU: idle (no other work) or nice")
+      ->check(CLI::IsMember(std::vector<std::string>{"idle", "nice"}));
   app.add_option("--role", plan.role)->group("");
   app.add_option("--address", plan.address)->group("");
   app.add_option("--model", plan.model)->group("");
@@ -61,7 +66,9 @@ int Main(int argc, char** argv) {
   row("frames", MeasureFrames);
   row("regions", MeasureRegions);
   row("push", MeasurePush);
-  row("crowd", MeasureCrowd);
+  if (only.empty() || only == "crowd") {
+    MeasureCrowd(seconds, plan.crowd, &figures);
+  }
   if (!out.empty()) WriteFigures(out, {{"rows", figures.rows()}});
   return figures.all_hold() ? 0 : 1;
 }

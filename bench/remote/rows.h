@@ -17,8 +17,10 @@ void MeasureFrames(double seconds, Figures* figures);
 void MeasureRegions(double seconds, Figures* figures);
 // Sending a model of 100 MB, beside a bare stream of as many bytes.
 void MeasurePush(double seconds, Figures* figures);
-// A local program beside 1,000 connections with 10,000 requests.
-void MeasureCrowd(double seconds, Figures* figures);
+// A local program beside 1,000 connections with 10,000 requests; `scheduled` as
+// RolePlan::crowd.
+void MeasureCrowd(double seconds, const std::string& scheduled,
+                  Figures* figures);
 
 // Processes of the measurements: this program again, with its role's options.
 struct RolePlan {
@@ -29,6 +31,7 @@ struct RolePlan {
   double period_ms = 0;
   int connections = 1, calls = 1, frames = 1;
   uint64_t bytes = 0;
+  std::string crowd = "idle";  // or "nice": when it gets a CPU (crowd.cc)
   double stop_after = 0;  // stops itself after so long: a peer that never reads
 };
 int RunRole(const RolePlan& plan);

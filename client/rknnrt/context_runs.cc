@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "client/rknnrt/context.h"
 
 namespace rknnd::client {
@@ -248,7 +249,7 @@ Outcome Context::Submit(const RunOptions& options, Submitted* submitted) {
   return StartRun(options, false, submitted);
 }
 
-Outcome Context::Run(rknn_run_extend* extend) {
+RKNND_HOT_PATH Outcome Context::Run(rknn_run_extend* extend) {
   const bool wants_out = (flags_ & RKNN_FLAG_FENCE_OUT_OUTSIDE) != 0;
   std::optional<int> fence_in;
   if ((flags_ & RKNN_FLAG_FENCE_IN_OUTSIDE) != 0) {

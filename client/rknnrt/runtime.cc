@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "client/rknnrt/open_target.h"
 #include "client/session/fork_shelf.h"
 
@@ -58,7 +59,7 @@ Runtime::Runtime(uint32_t forks, Runtime* parent)
       contexts_(newest_generation_.load()),
       queues_(newest_queue_.load()) {}
 
-Runtime& Runtime::Get() {
+RKNND_HOT_PATH Runtime& Runtime::Get() {
   Runtime* runtime = current_runtime.load(std::memory_order_acquire);
   const uint32_t forks = fork_count.load(std::memory_order_relaxed);
   if (runtime != nullptr && runtime->forks_ == forks) return *runtime;
@@ -145,7 +146,8 @@ Error Runtime::NoMemory() const {
           "made by an rknn_create_mem function"};
 }
 
-Expected<std::shared_ptr<Context>> Runtime::FindContext(uint64_t handle) {
+RKNND_HOT_PATH Expected<std::shared_ptr<Context>> Runtime::FindContext(
+    uint64_t handle) {
   std::shared_ptr<Context> context = contexts_.Find(handle);
   if (context == nullptr) return NoContext(handle);
   return context;

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "base/posix/futex.h"
+#include "base/posix/hot_path.h"
 #include "base/posix/socket.h"
 
 namespace rknnd::client {
@@ -49,7 +50,8 @@ RingClient::RingClient(wire::Ring* ring, int doorbell,
   }
 }
 
-std::optional<Ticket> RingClient::Write(const wire::Submission& job) {
+RKNND_HOT_PATH std::optional<Ticket> RingClient::Write(
+    const wire::Submission& job) {
   const bool cancel =
       job.operation == static_cast<uint32_t>(wire::RingOperation::kCancel);
   const uint32_t kept = cancel ? 0 : wire::kRingEntries - kMostRuns;
@@ -74,7 +76,7 @@ std::optional<Ticket> RingClient::Write(const wire::Submission& job) {
   return ticket;
 }
 
-void RingClient::Announce() {
+RKNND_HOT_PATH void RingClient::Announce() {
   if (manners_.marks_waits &&
       ring_->header.polled.load(std::memory_order_seq_cst) != 0) {
     return;
@@ -82,7 +84,9 @@ void RingClient::Announce() {
   base::SignalEventFd(doorbell_);
 }
 
-std::optional<Ticket> RingClient::Submit(const wire::Submission& job) {
+RKNND_HOT_PATH std::optional<Ticket> RingClient::Submit(
+    const wire::Submission& job) {
+  FetchIfCold(job.context % kPaces);
   std::optional<Ticket> ticket;
   {
     const base::MutexLock lock(mutex_);
@@ -128,13 +132,21 @@ bool RingClient::HasTaken(uint32_t written) const {
   return static_cast<int32_t>(head - written) >= 0;
 }
 
-bool RingClient::IsDone(const Ticket& ticket) const {
+RKNND_HOT_PATH bool RingClient::IsDone(const Ticket& ticket) const {
   return ring_->completions[ticket.slot].sequence.load(
              std::memory_order_acquire) == ticket.sequence;
 }
 
-bool RingClient::WaitAwake(const Ticket& ticket, base::Nanoseconds timeout,
-                           base::Nanoseconds now) {
+void RingClient::FetchIfCold(uint32_t pace) const {
+  if (paces_[pace].total_ns.load(std::memory_order_relaxed) >=
+      base::kColdAfter) {
+    base::FetchHotPath();
+  }
+}
+
+RKNND_HOT_PATH bool RingClient::WaitAwake(const Ticket& ticket,
+                                          base::Nanoseconds timeout,
+                                          base::Nanoseconds now) {
   const base::Nanoseconds longest =
       manners_.one_cpu ? base::kLongYield : manners_.spin;
   Pace& pace = paces_[ticket.pace];
@@ -159,8 +171,9 @@ bool RingClient::WaitAwake(const Ticket& ticket, base::Nanoseconds timeout,
   return done;
 }
 
-bool RingClient::Wait(const Ticket& ticket, base::Nanoseconds timeout,
-                      base::Nanoseconds now) {
+RKNND_HOT_PATH bool RingClient::Wait(const Ticket& ticket,
+                                     base::Nanoseconds timeout,
+                                     base::Nanoseconds now) {
   if (IsDone(ticket)) return true;
   if (timeout <= 0) return false;
   if (WaitAwake(ticket, timeout, now)) return true;
@@ -168,7 +181,8 @@ bool RingClient::Wait(const Ticket& ticket, base::Nanoseconds timeout,
   return IsDone(ticket);
 }
 
-void RingClient::Sleep(const Ticket& ticket, base::Nanoseconds timeout) {
+RKNND_HOT_PATH void RingClient::Sleep(const Ticket& ticket,
+                                      base::Nanoseconds timeout) {
   const std::atomic<uint32_t>& word = ring_->completions[ticket.slot].sequence;
   std::atomic<uint32_t>& asleep = ring_->header.asleep[ticket.slot / 32];
   std::atomic<uint32_t>& sleepers = sleepers_[ticket.slot];
@@ -179,6 +193,7 @@ void RingClient::Sleep(const Ticket& ticket, base::Nanoseconds timeout) {
   if (manners_.marks_waits) asleep.fetch_or(bit, std::memory_order_seq_cst);
   const uint32_t seen = word.load(std::memory_order_seq_cst);
   if (seen != ticket.sequence) base::FutexWait(&word, seen, timeout);
+  FetchIfCold(ticket.pace);
   if (sleepers.fetch_sub(1, std::memory_order_seq_cst) != 1) {
     // Others sleep on: the bit is theirs, and so is the answer's one wake-up.
     if (word.load(std::memory_order_relaxed) != seen) {
@@ -193,7 +208,7 @@ void RingClient::Sleep(const Ticket& ticket, base::Nanoseconds timeout) {
   }
 }
 
-Answer RingClient::Take(const Ticket& ticket) {
+RKNND_HOT_PATH Answer RingClient::Take(const Ticket& ticket) {
   const wire::Completion& completion = ring_->completions[ticket.slot];
   Answer answer;
   const int32_t code = completion.code;
@@ -264,7 +279,7 @@ void RingClient::CollectAbandoned() {
   }
 }
 
-void RingClient::FreeSlot(uint32_t slot) {
+RKNND_HOT_PATH void RingClient::FreeSlot(uint32_t slot) {
   free_[free_count_++] = slot;
   if (waiting_for_slot_ != 0) slot_freed_.notify_one();
 }

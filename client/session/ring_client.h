@@ -113,6 +113,8 @@ class RingClient {
                  base::Nanoseconds now);
   // Sleeps once, until the slot's completion changes; the daemon wakes one.
   void Sleep(const Ticket& ticket, base::Nanoseconds timeout);
+  // Runs of this pace take long: what comes next is in no cache.
+  void FetchIfCold(uint32_t pace) const;
   // Tells the daemon of an entry, unless a worker is about to see it.
   void Announce();
   // Empty: all slots that it may have are in use.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "client/session/session_target.h"
 #include "client/session/turn.h"
 
@@ -42,11 +43,9 @@ void SessionTarget::ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
                                 from_device_outputs_get);
 }
 
-SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
-                                           const wire::Submission& job,
-                                           Nanoseconds now,
-                                           Nanoseconds deadline,
-                                           Answer* answer) {
+RKNND_HOT_PATH SessionTarget::RunEnd SessionTarget::RunOn(
+    Connection& connection, const wire::Submission& job, Nanoseconds now,
+    Nanoseconds deadline, Answer* answer) {
   RingClient& ring = connection.ring();
   std::optional<Ticket> ticket;
   for (;;) {
@@ -79,7 +78,8 @@ SessionTarget::RunEnd SessionTarget::RunOn(Connection& connection,
   }
 }
 
-Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
+RKNND_HOT_PATH Expected<Answer> SessionTarget::Put(
+    const wire::Submission& job) {
   const bool bounded = job.timeout_ms != 0;
   const Nanoseconds limit =
       bounded ? job.timeout_ms * base::kMillisecond + options_.run_grace
@@ -129,7 +129,8 @@ Expected<Answer> SessionTarget::Put(const wire::Submission& job) {
   return KeepsDying();
 }
 
-Expected<RunReport> SessionTarget::Run(const RunRequest& request) {
+RKNND_HOT_PATH Expected<RunReport> SessionTarget::Run(
+    const RunRequest& request) {
   const Expected<Answer> answer = Put(JobOf(request));
   ReleaseFence(request.fence_in);
   ReleaseFence(request.fence_out);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
 
@@ -74,7 +75,7 @@ void Arena::Make(const Paging& paging, Account& account, uint64_t size,
       });
 }
 
-void Arena::Begin(SessionId session, uint64_t bytes) {
+RKNND_HOT_PATH void Arena::Begin(SessionId session, uint64_t bytes) {
   used_.store(true, std::memory_order_release);
   uint64_t others = 0;
   {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "base/status/status.h"
 
 namespace rknnd::core {
@@ -181,7 +182,7 @@ void Arenas::Answer(const Predicate& picks, const absl::Status& status) {
   for (const Waiter& waiter : picked) waiter.done(status);
 }
 
-std::shared_ptr<Arena> Arenas::Get(uint32_t core) const {
+RKNND_HOT_PATH std::shared_ptr<Arena> Arenas::Get(uint32_t core) const {
   base::MutexLock lock(mutex_);
   return arenas_[core];
 }

@@ -2,12 +2,13 @@
 
 #include <bit>
 
+#include "base/posix/hot_path.h"
 #include "daemon/core/job_gate_impl.h"
 
 namespace rknnd::core {
 namespace {
 
-JobRecord RecordOf(const Job& job) {
+RKNND_HOT_PATH JobRecord RecordOf(const Job& job) {
   const ContextTraits& traits = job.hold.context->traits();
   JobRecord record;
   record.submitted = job.submitted;
@@ -21,7 +22,7 @@ JobRecord RecordOf(const Job& job) {
 
 }  // namespace
 
-void Attribution::Begun(const Job& job, base::Nanoseconds now) {
+RKNND_HOT_PATH void Attribution::Begun(const Job& job, base::Nanoseconds now) {
   JobRecord record = RecordOf(job);
   record.started = now;
   record.cores = job.granted;
@@ -38,9 +39,11 @@ void Attribution::GivenUp(const Job& job, absl::StatusCode code,
   recorder_->Update(job.core, record);
 }
 
-void Attribution::Left(const Job& job, const driver::JobResult& result,
-                       base::Nanoseconds begun, base::Nanoseconds now,
-                       const JobCompletion& answer) {
+RKNND_HOT_PATH void Attribution::Left(const Job& job,
+                                      const driver::JobResult& result,
+                                      base::Nanoseconds begun,
+                                      base::Nanoseconds now,
+                                      const JobCompletion& answer) {
   const base::Nanoseconds spent = (now - begun) * std::popcount(job.granted);
   RunContext& context = *job.hold.context;
   UseCounters& model = context.model()->use;

@@ -8,6 +8,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::core {
 namespace {
 
@@ -18,7 +20,7 @@ uint32_t RowOf(const Job& job) {
   return job.hold.bindings == nullptr ? 0 : job.hold.bindings->row();
 }
 
-base::Nanoseconds ExpectedRun(const Job& job, uint32_t cores) {
+RKNND_HOT_PATH base::Nanoseconds ExpectedRun(const Job& job, uint32_t cores) {
   return job.hold.context->model()->expected_run(RowOf(job), cores);
 }
 
@@ -48,7 +50,7 @@ FairScheduler::FairScheduler(uint32_t cores, uint32_t jobs_per_context,
       lines_(cores, &nobody_),
       free_(all_) {}
 
-Scheduler::Entry FairScheduler::Enqueue(Job* job) {
+RKNND_HOT_PATH Scheduler::Entry FairScheduler::Enqueue(Job* job) {
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
   job->expected = ExpectedRun(*job);
@@ -65,7 +67,7 @@ Scheduler::Entry FairScheduler::Enqueue(Job* job) {
   return Entry::kQueued;
 }
 
-Scheduler::Turn FairScheduler::TakeNext() {
+RKNND_HOT_PATH Scheduler::Turn FairScheduler::TakeNext() {
   base::MutexLock lock(mutex_);
   // Before the look at the time, which costs as much as all of this.
   if (counts_.queued == 0) return {};
@@ -77,8 +79,8 @@ Scheduler::Turn FairScheduler::TakeNext() {
   return {job, Find(now).context != nullptr};
 }
 
-void FairScheduler::Begin(const Choice& choice, Job* job,
-                          base::Nanoseconds now) {
+RKNND_HOT_PATH void FairScheduler::Begin(const Choice& choice, Job* job,
+                                         base::Nanoseconds now) {
   RunContext& context = *choice.context;
   ContextQueue& queue = context.queue;
   Line& line = lines_.LineOf(context);
@@ -124,8 +126,9 @@ void FairScheduler::Begin(const Choice& choice, Job* job,
   longest_ = std::max(longest_, expected);
 }
 
-bool FairScheduler::Release(RunContext& context, uint32_t granted,
-                            base::Nanoseconds used) {
+RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
+                                           uint32_t granted,
+                                           base::Nanoseconds used) {
   base::MutexLock lock(mutex_);
   free_ |= granted;
   --counts_.running;
@@ -301,7 +304,7 @@ bool FairScheduler::OnLentOnly(const CoreChoice& choice) const {
                      : (choice.cores & ~lent_) == 0;
 }
 
-void FairScheduler::MakeReady(RunContext& context) {
+RKNND_HOT_PATH void FairScheduler::MakeReady(RunContext& context) {
   const ContextQueue& queue = context.queue;
   if (queue.running || queue.parked || queue.ready || queue.first == nullptr ||
       queue.first->waits_for_fence) {
@@ -324,7 +327,8 @@ void FairScheduler::Withdraw(RunContext& context) {
   if (context.queue.ready) RemoveReady(context);
 }
 
-uint64_t FairScheduler::LeastFor(const RunContext& context) const {
+RKNND_HOT_PATH uint64_t
+FairScheduler::LeastFor(const RunContext& context) const {
   const Flow& flow = lines_.FlowOf(context);
   const auto& levels = levels_[static_cast<size_t>(flow.priority)];
   uint64_t least = flow.time;
@@ -340,7 +344,7 @@ uint64_t FairScheduler::LeastFor(const RunContext& context) const {
   return least - std::min(longest, Virtual(kMostCredit, flow.weight));
 }
 
-uint32_t FairScheduler::SpareFor(const Job& job) const {
+RKNND_HOT_PATH uint32_t FairScheduler::SpareFor(const Job& job) const {
   const RunContext& context = *job.hold.context;
   const driver::ProgramInfo& program = context.model()->program(RowOf(job));
   // Each core computes slices in an arena of its own.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/posix/hot_path.h"
 #include "daemon/core/fair_scheduler.h"
 
 namespace rknnd::core {
@@ -23,7 +24,7 @@ Line* FirstOf(const LineOrder& order) {
   return order.empty() ? nullptr : *order.begin();
 }
 
-Line* Earlier(Line* a, Line* b) {
+RKNND_HOT_PATH Line* Earlier(Line* a, Line* b) {
   if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
   if (a->flow == b->flow) {
     return OlderContext()(*b->contexts.begin(), *a->contexts.begin()) ? b : a;
@@ -33,7 +34,8 @@ Line* Earlier(Line* a, Line* b) {
 
 }  // namespace
 
-FairScheduler::Choice FairScheduler::Find(base::Nanoseconds now) {
+RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Find(
+    base::Nanoseconds now) {
   const uint32_t available = free_ & ~lent_;
   // The usual case at a job's end.
   if (available == 0 || counts_.queued == 0) return {};
@@ -72,9 +74,8 @@ FairScheduler::Choice FairScheduler::Find(base::Nanoseconds now) {
   }
 }
 
-FairScheduler::Choice FairScheduler::Choose(base::Nanoseconds now,
-                                            uint32_t available,
-                                            RunContext* gang) {
+RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Choose(
+    base::Nanoseconds now, uint32_t available, RunContext* gang) {
   RunContext* const single = FirstSingle(available);
   const Choice first{single, available, true, false};
   if (gang == nullptr) return first;
@@ -109,7 +110,7 @@ FairScheduler::Choice FairScheduler::Choose(base::Nanoseconds now,
   return {fits, takes.gang ? takes.cores : available & mask, false, false};
 }
 
-RunContext* FairScheduler::FirstSingle(uint32_t cores) const {
+RKNND_HOT_PATH RunContext* FairScheduler::FirstSingle(uint32_t cores) const {
   if (cores == 0) return nullptr;
   for (uint32_t priority = 0; priority < kPriorities; ++priority) {
     Line* first = FirstOf(lines_.At(priority, lines_.lanes().any()));
@@ -154,7 +155,7 @@ RunContext* FairScheduler::FirstThatFits(uint32_t cores,
   return nullptr;
 }
 
-RunContext* FairScheduler::FirstGang(base::Nanoseconds now) {
+RKNND_HOT_PATH RunContext* FairScheduler::FirstGang(base::Nanoseconds now) {
   if (gathering_ != nullptr &&
       Lacks(gathering_->queue.first->cores.cores, now)) {
     gathering_ = nullptr;
@@ -194,8 +195,9 @@ bool FairScheduler::MayLead(const RunContext& gang,
       lines_.FlowOf(single).time + Virtual(kGangLead, flow.weight), flow.time);
 }
 
-Line* FairScheduler::FindDue(base::Nanoseconds now, uint32_t available,
-                             base::Nanoseconds longest) const {
+RKNND_HOT_PATH Line* FairScheduler::FindDue(base::Nanoseconds now,
+                                            uint32_t available,
+                                            base::Nanoseconds longest) const {
   const Lanes& lanes = lines_.lanes();
   // Before a line's turn comes, with those who wait longer: what runs now, what
   // comes in between in the common order, and for a gang its last core.
@@ -219,7 +221,7 @@ Line* FairScheduler::FindDue(base::Nanoseconds now, uint32_t available,
   return nullptr;
 }
 
-uint32_t FairScheduler::ChooseCore(uint32_t cores) const {
+RKNND_HOT_PATH uint32_t FairScheduler::ChooseCore(uint32_t cores) const {
   // Best one that no gang gathers and nobody insists on.
   uint32_t best = cores;
   const auto prefer = [&best](uint32_t better) {

@@ -3,6 +3,7 @@
 #include "daemon/core/fence_waits.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 
 namespace rknnd::core {
 
@@ -10,7 +11,7 @@ void FenceWait::Forget() {
   if (waits_ != nullptr) waits_->Forget(token_);
 }
 
-void FenceWait::End() {
+RKNND_HOT_PATH void FenceWait::End() {
   if (waits_ == nullptr) return;
   waits_->Forget(token_);
   std::exchange(waits_, nullptr)->Unwatch(token_);

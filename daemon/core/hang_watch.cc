@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "base/posix/sha256.h"
 #include "daemon/core/admission.h"
 #include "daemon/core/job_gate_impl.h"
@@ -58,7 +59,7 @@ EventFields FieldsOf(const HangReport& report) {
   return fields;
 }
 
-void HangWatch::Begin(Job* job, base::Nanoseconds now) {
+RKNND_HOT_PATH void HangWatch::Begin(Job* job, base::Nanoseconds now) {
   job->begun.store(now, std::memory_order_release);
   Core& core = cores_[job->core];
   {
@@ -73,7 +74,7 @@ void HangWatch::Begin(Job* job, base::Nanoseconds now) {
   if (expiry_->WatchAt(After(now, limit_))) expiry_->Arm();
 }
 
-bool HangWatch::End(Job* job) {
+RKNND_HOT_PATH bool HangWatch::End(Job* job) {
   Core& core = cores_[job->core];
   base::MutexLock lock(core.mutex);
   core.job = nullptr;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "daemon/core/late_wakes.h"
 #include "daemon/core/run_context.h"
 
@@ -14,7 +15,7 @@ Isolation::Isolation(bool on, std::shared_ptr<Arenas> arenas,
                      WorkerWaker* waker)
     : on_(on), arenas_(std::move(arenas)), waker_(waker) {}
 
-void Isolation::Begin(const Job& job) {
+RKNND_HOT_PATH void Isolation::Begin(const Job& job) {
   if (!on_) return;
   const uint64_t busy = Busy(job.granted);
   const uint64_t word = cores_.fetch_or(busy) | busy;
@@ -31,7 +32,7 @@ void Isolation::Begin(const Job& job) {
   }
 }
 
-bool Isolation::End(const JobHold& hold, uint32_t cores) {
+RKNND_HOT_PATH bool Isolation::End(const JobHold& hold, uint32_t cores) {
   if (!on_) return false;
   if (hold.arena != nullptr) {
     hold.arena->End();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "daemon/core/job_gate_impl.h"
 #include "daemon/core/runner_impl.h"
 
@@ -68,7 +69,7 @@ Job* JobGateImpl::Find(uint32_t slot, uint64_t serial) {
                                                                     : nullptr;
 }
 
-void JobGateImpl::Claim(Job* job) {
+RKNND_HOT_PATH void JobGateImpl::Claim(Job* job) {
   ContextJobs& jobs = job->hold.context->jobs_in_flight;
   (job->earlier == nullptr ? jobs.first : job->earlier->later) = job->later;
   (job->later == nullptr ? jobs.last : job->later->earlier) = job->earlier;
@@ -211,7 +212,7 @@ void JobGateImpl::Settle(Job* job, absl::Status status) {
   Answer(answer, hold.fences);
 }
 
-bool JobGateImpl::Retire(Job* job, JobHold* hold) {
+RKNND_HOT_PATH bool JobGateImpl::Retire(Job* job, JobHold* hold) {
   if (job->submission.shared) [[unlikely]]
     runner_->shared_runs()->Leave(job);
   base::MutexLock lock(mutex_);
@@ -229,8 +230,8 @@ bool JobGateImpl::Retire(Job* job, JobHold* hold) {
   return !ended_;
 }
 
-void JobGateImpl::Answer(const JobCompletion& completion,
-                         const JobFences& fences) {
+RKNND_HOT_PATH void JobGateImpl::Answer(const JobCompletion& completion,
+                                        const JobFences& fences) {
   if (completion.status.ok()) {
     use_.CountJob(completion.queue, completion.run);
     latency_.Add(completion.total);

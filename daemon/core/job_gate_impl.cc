@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "base/status/status.h"
 #include "daemon/core/runner_impl.h"
 
@@ -32,7 +33,8 @@ JobGateImpl::JobGateImpl(std::shared_ptr<RunnerImpl> runner,
   for (auto& slot : slots_) slot = std::make_shared<Job>();
 }
 
-absl::Status JobGateImpl::Submit(const JobSubmission& submission) {
+RKNND_HOT_PATH absl::Status JobGateImpl::Submit(
+    const JobSubmission& submission) {
   JobFences fences;
   Outcome outcome;
   const bool cancel = submission.operation == JobSubmission::Operation::kCancel;
@@ -90,8 +92,8 @@ absl::Status JobGateImpl::Submit(const JobSubmission& submission) {
   return absl::OkStatus();
 }
 
-absl::Status JobGateImpl::FindFences(const JobSubmission& submission,
-                                     JobFences* fences) const {
+RKNND_HOT_PATH absl::Status JobGateImpl::FindFences(
+    const JobSubmission& submission, JobFences* fences) const {
   if (submission.fence_in == 0 && submission.fence_out == 0 &&
       submission.notify == 0) {
     return absl::OkStatus();
@@ -104,8 +106,9 @@ absl::Status JobGateImpl::FindFences(const JobSubmission& submission,
   return absl::OkStatus();
 }
 
-absl::Status JobGateImpl::Admit(const JobSubmission& submission,
-                                JobFences* fences, Job* job, Outcome* outcome) {
+RKNND_HOT_PATH absl::Status JobGateImpl::Admit(const JobSubmission& submission,
+                                               JobFences* fences, Job* job,
+                                               Outcome* outcome) {
   if (refusing_) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new jobs");
@@ -171,7 +174,7 @@ void JobGateImpl::EnterShared(Job* job) {
   if (job->submission.shared) shared->Enter(job);
 }
 
-void JobGateImpl::SetLimits(Job* job, const Entry& entry) {
+RKNND_HOT_PATH void JobGateImpl::SetLimits(Job* job, const Entry& entry) {
   const JobSubmission& submission = job->submission;
   const base::Nanoseconds now = job->submitted;
   JobLimits& limits = job->limits;
@@ -185,8 +188,8 @@ void JobGateImpl::SetLimits(Job* job, const Entry& entry) {
                      : kNever;
 }
 
-absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
-                                Outcome* outcome) {
+RKNND_HOT_PATH absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
+                                               Outcome* outcome) {
   RunContext& context = *entry.context;
   ContextJobs& jobs = context.jobs_in_flight;
   const bool newest = entry.queue.policy == QueuePolicy::kNewest;

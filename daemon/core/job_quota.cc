@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "daemon/core/holders.h"
 
 namespace rknnd::core {
@@ -35,7 +36,7 @@ JobQuota::Member::~Member() {
   quota_->members_.erase(this);
 }
 
-bool JobQuota::Member::Take(bool replaces) {
+RKNND_HOT_PATH bool JobQuota::Member::Take(bool replaces) {
   std::atomic<uint32_t>& all = quota_->jobs_;
   const uint32_t limit = quota_->limit_.load(std::memory_order_relaxed);
   if (limit == 0 || replaces) {
@@ -51,7 +52,7 @@ bool JobQuota::Member::Take(bool replaces) {
   return true;
 }
 
-void JobQuota::Member::GiveBack() {
+RKNND_HOT_PATH void JobQuota::Member::GiveBack() {
   jobs_.fetch_sub(1, std::memory_order_relaxed);
   quota_->jobs_.fetch_sub(1, std::memory_order_relaxed);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::core {
 namespace {
 
@@ -77,7 +79,7 @@ void MemoryTurns::Unpark(RunContext& context) {
   queue.parked = false;
 }
 
-void MemoryTurns::Start(const Job& job) {
+RKNND_HOT_PATH void MemoryTurns::Start(const Job& job) {
   if (job.alone == nullptr) return;
   RunContext& context = *job.hold.context;
   if (context.queue.has_turn) {
@@ -90,7 +92,7 @@ void MemoryTurns::Start(const Job& job) {
   context.queue.runs_alone = true;
 }
 
-void MemoryTurns::End(RunContext& context, Ready ready) {
+RKNND_HOT_PATH void MemoryTurns::End(RunContext& context, Ready ready) {
   if (!context.queue.runs_alone) return;
   context.queue.runs_alone = false;
   GiveUp(context);

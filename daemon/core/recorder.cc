@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::core {
 namespace {
 
@@ -23,7 +25,7 @@ constexpr uint32_t Low(uint64_t word) { return static_cast<uint32_t>(word); }
 
 }  // namespace
 
-bool Recorder::Slot::TryWrite(const JobRecord& job) {
+RKNND_HOT_PATH bool Recorder::Slot::TryWrite(const JobRecord& job) {
   uint64_t sequence = sequence_.load(std::memory_order_relaxed);
   if ((sequence & 1) != 0 ||
       !sequence_.compare_exchange_strong(sequence, sequence + 1,
@@ -48,7 +50,7 @@ bool Recorder::Slot::TryWrite(const JobRecord& job) {
   return true;
 }
 
-bool Recorder::Slot::Read(JobRecord* job) const {
+RKNND_HOT_PATH bool Recorder::Slot::Read(JobRecord* job) const {
   const uint64_t sequence = sequence_.load(std::memory_order_acquire);
   if (sequence == 0 || (sequence & 1) != 0) return false;
   std::array<uint64_t, 9> words;
@@ -75,14 +77,14 @@ Recorder::Recorder(size_t records) : ring_(records), models_{"other models"} {
   static_assert(sizeof(Slot) == 80, "see kRecords");
 }
 
-void Recorder::Begin(uint32_t core, const JobRecord& job) {
+RKNND_HOT_PATH void Recorder::Begin(uint32_t core, const JobRecord& job) {
   CoreSlot& slot = running_[core];
   // Whoever has the core is alone with it.
   slot.job.TryWrite(job);
   slot.busy.store(true, std::memory_order_release);
 }
 
-void Recorder::Add(const JobRecord& job) {
+RKNND_HOT_PATH void Recorder::Add(const JobRecord& job) {
   const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
   // A writer that was held up while all others went once around the ring still
   // has the place: this record is the loss, nobody's time.
@@ -149,7 +151,7 @@ Recorder::Snapshot Recorder::Read() const {
   return snapshot;
 }
 
-JobRecord Recorder::LastOf(uint32_t core) const {
+RKNND_HOT_PATH JobRecord Recorder::LastOf(uint32_t core) const {
   JobRecord job;
   // Written right now: the next look finds it.
   return running_[core].job.Read(&job) ? job : JobRecord{};

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/posix/hot_path.h"
+
 namespace rknnd::core {
 
 namespace {
@@ -33,7 +35,8 @@ RunContext::RunContext(const ContextTraits& traits,
   queue.place = maker.extract(maker.begin());
 }
 
-void RunContext::CountJob(const BindingSet& bindings, uint32_t core_mask) {
+RKNND_HOT_PATH void RunContext::CountJob(const BindingSet& bindings,
+                                         uint32_t core_mask) {
   jobs_.fetch_add(1, std::memory_order_relaxed);
   // Nothing to add on the zero-copy path.
   if (const uint64_t in = bindings.converted(driver::Direction::kInput)) {
@@ -80,7 +83,7 @@ void RunContext::ArmDump(std::shared_ptr<LayerDump> dump) {
   // What they held goes here, outside the lock.
 }
 
-std::shared_ptr<LayerDump> RunContext::StartDump() {
+RKNND_HOT_PATH std::shared_ptr<LayerDump> RunContext::StartDump() {
   if (!dump_armed_.load(std::memory_order_acquire)) return nullptr;
   dump_armed_.store(false, std::memory_order_relaxed);
   base::MutexLock lock(mutex_);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "daemon/core/admission.h"
 #include "daemon/core/job_gate_impl.h"
 #include "daemon/core/late_wakes.h"
@@ -26,12 +27,12 @@ thread_local const Job* starting_job = nullptr;
 
 }  // namespace
 
-void RunnerImpl::CoreTime::Begin(base::Nanoseconds now) {
+RKNND_HOT_PATH void RunnerImpl::CoreTime::Begin(base::Nanoseconds now) {
   busy.store(~(now - busy.load(std::memory_order_relaxed)),
              std::memory_order_relaxed);
 }
 
-void RunnerImpl::CoreTime::End(base::Nanoseconds now) {
+RKNND_HOT_PATH void RunnerImpl::CoreTime::End(base::Nanoseconds now) {
   busy.store(now - ~busy.load(std::memory_order_relaxed),
              std::memory_order_relaxed);
   jobs.fetch_add(1, std::memory_order_relaxed);
@@ -51,7 +52,7 @@ RunnerImpl::RunnerImpl(Parts parts)
 
 void RunnerImpl::EnterWorker() { parts_.device->EnterWorker(); }
 
-void RunnerImpl::RunReady() {
+RKNND_HOT_PATH void RunnerImpl::RunReady() {
   for (bool begun = false;; begun = true) {
     const Scheduler::Turn turn = parts_.scheduler->TakeNext();
     if (turn.job == nullptr) {
@@ -111,7 +112,7 @@ void RunnerImpl::FailWaiting(uint64_t token, const absl::Status& reason) {
   NoticeIdle();
 }
 
-void RunnerImpl::Start(Job* job) {
+RKNND_HOT_PATH void RunnerImpl::Start(Job* job) {
   const base::Nanoseconds now = parts_.clock->Now();
   if (const Breach breach = job->limits.WhileWaiting(now, /*for_fence=*/false);
       breach != Breach::kNone) {
@@ -199,7 +200,7 @@ bool RunnerImpl::AnswerOthers(Job* jobs) {
   return runnable;
 }
 
-absl::Status RunnerImpl::Prepare(Job* job) {
+RKNND_HOT_PATH absl::Status RunnerImpl::Prepare(Job* job) {
   const JobSubmission& submission = job->submission;
   RunContext& context = *job->hold.context;
   const uint32_t row = job->hold.bindings->row();
@@ -273,12 +274,14 @@ void RunnerImpl::LendArenas(Job* job, uint64_t size) {
   job->request.gang_internal = std::span(job->gang_internal).first(count);
 }
 
-void RunnerImpl::Finish(Job* job, const driver::JobResult& result) {
+RKNND_HOT_PATH void RunnerImpl::Finish(Job* job,
+                                       const driver::JobResult& result) {
+  if (result.ended - result.started >= base::kColdAfter) base::FetchHotPath();
   End(job, result, starting_job == job);
 }
 
-void RunnerImpl::End(Job* job, const driver::JobResult& result,
-                     bool in_run_ready) {
+RKNND_HOT_PATH void RunnerImpl::End(Job* job, const driver::JobResult& result,
+                                    bool in_run_ready) {
   const JobSubmission& submission = job->submission;
   JobCompletion answer;
   answer.slot = submission.slot;
@@ -408,7 +411,7 @@ void RunnerImpl::Drain() {
   NoticeIdle();
 }
 
-void RunnerImpl::NoticeIdle() {
+RKNND_HOT_PATH void RunnerImpl::NoticeIdle() {
   if (!draining_.load(std::memory_order_relaxed)) return;
   const SchedulerCounts counts = parts_.scheduler->counts();
   if (counts.queued == 0 && counts.running == 0) parts_.idle();

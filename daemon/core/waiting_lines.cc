@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/posix/hot_path.h"
 #include "daemon/core/job.h"
 
 namespace rknnd::core {
@@ -13,18 +14,18 @@ WaitingLines::WaitingLines(uint32_t cores, Share* nobody)
   for (auto& orders : orders_) orders = std::vector<LineOrder>(lanes_.count());
 }
 
-Flow& WaitingLines::FlowOf(const RunContext& context) const {
+RKNND_HOT_PATH Flow& WaitingLines::FlowOf(const RunContext& context) const {
   const ContextTraits& traits = context.traits();
   Share& share = traits.share == nullptr ? *nobody_ : *traits.share;
   return share.flows[static_cast<size_t>(traits.priority)];
 }
 
-Line& WaitingLines::LineOf(const RunContext& context) const {
+RKNND_HOT_PATH Line& WaitingLines::LineOf(const RunContext& context) const {
   return FlowOf(context).lines[lanes_.Of(context.queue.first->cores)];
 }
 
-void WaitingLines::Insert(RunContext& context, uint64_t least,
-                          base::Nanoseconds now) {
+RKNND_HOT_PATH void WaitingLines::Insert(RunContext& context, uint64_t least,
+                                         base::Nanoseconds now) {
   Line& line = LineOf(context);
   ++counts_[line.lane];
   if (line.contexts.empty()) {
@@ -45,7 +46,7 @@ void WaitingLines::Insert(RunContext& context, uint64_t least,
   context.queue.ready = true;
 }
 
-void WaitingLines::Remove(RunContext& context) {
+RKNND_HOT_PATH void WaitingLines::Remove(RunContext& context) {
   Line& line = LineOf(context);
   --counts_[line.lane];
   context.queue.place = line.contexts.extract(&context);
@@ -57,7 +58,7 @@ void WaitingLines::Remove(RunContext& context) {
   Unlink(line);
 }
 
-void WaitingLines::Charge(Flow& flow, int64_t amount) {
+RKNND_HOT_PATH void WaitingLines::Charge(Flow& flow, int64_t amount) {
   auto& orders = orders_[static_cast<size_t>(flow.priority)];
   for (Line& line : flow.lines) {
     if (line.contexts.empty()) continue;
@@ -71,7 +72,7 @@ void WaitingLines::Charge(Flow& flow, int64_t amount) {
   }
 }
 
-void WaitingLines::NoteTurn(Line& line, base::Nanoseconds now) {
+RKNND_HOT_PATH void WaitingLines::NoteTurn(Line& line, base::Nanoseconds now) {
   if (line.contexts.empty()) return;
   Unlink(line);
   line.since = now;

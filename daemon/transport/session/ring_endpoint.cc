@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/futex.h"
+#include "base/posix/hot_path.h"
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
@@ -88,11 +89,11 @@ bool RingEndpoint::HasEntries() const {
          head_.load(std::memory_order_relaxed);
 }
 
-void RingEndpoint::BeginPolling() {
+RKNND_HOT_PATH void RingEndpoint::BeginPolling() {
   ring_->header.polled.store(1, std::memory_order_relaxed);
 }
 
-bool RingEndpoint::EndPolling() {
+RKNND_HOT_PATH bool RingEndpoint::EndPolling() {
   // In one order with the client's, which stores the tail and then looks at
   // `polled`: either it sees that it must ring, or its entry is seen here.
   ring_->header.polled.store(0, std::memory_order_seq_cst);
@@ -100,7 +101,7 @@ bool RingEndpoint::EndPolling() {
          head_.load(std::memory_order_relaxed);
 }
 
-RingEndpoint::Drained RingEndpoint::Drain() {
+RKNND_HOT_PATH RingEndpoint::Drained RingEndpoint::Drain() {
   Drained result;
   if (gate_ == nullptr) return result;
   const uint32_t head = head_.load(std::memory_order_relaxed);
@@ -126,8 +127,8 @@ RingEndpoint::Drained RingEndpoint::Drain() {
   return result;
 }
 
-absl::Status RingEndpoint::Take(const wire::Submission& entry,
-                                core::JobGate& gate) {
+RKNND_HOT_PATH absl::Status RingEndpoint::Take(const wire::Submission& entry,
+                                               core::JobGate& gate) {
   RKNND_RETURN_IF_ERROR(CheckSlot(entry));
   const auto job = ToJob(entry);
   if (job.ok()) return gate.Submit(*job);
@@ -155,7 +156,8 @@ core::CopiedBytes RingEndpoint::ClientCopies(uint32_t context) const {
   return copies;
 }
 
-void RingEndpoint::Complete(const core::JobCompletion& completion) {
+RKNND_HOT_PATH void RingEndpoint::Complete(
+    const core::JobCompletion& completion) {
   // Our own number, checked when it was taken; checked again because a slip
   // here would write outside the ring.
   if (completion.slot >= wire::kRingEntries) return;
@@ -194,7 +196,7 @@ void RingEndpoint::Complete(const core::JobCompletion& completion) {
   Wake(completion.slot);
 }
 
-void RingEndpoint::Wake(uint32_t slot) {
+RKNND_HOT_PATH void RingEndpoint::Wake(uint32_t slot) {
   base::FutexWakeOne(&ring_->completions[slot].sequence);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/worker_events.h"
 
@@ -75,8 +76,8 @@ void RingTable::Remove(core::SessionId session) {
   // What the ring held goes here, outside the lock.
 }
 
-RingTable::Served RingTable::Serve(Number number,
-                                   std::optional<uint32_t> seen) {
+RKNND_HOT_PATH RingTable::Served RingTable::Serve(
+    Number number, std::optional<uint32_t> seen) {
   Served served;
   Slot* const slot = At(number);
   if (slot == nullptr) return served;
@@ -146,7 +147,7 @@ std::vector<RingTable::Number> RingTable::TakeFound() {
   return found;
 }
 
-RingTable::Slot* RingTable::At(Number number) const {
+RKNND_HOT_PATH RingTable::Slot* RingTable::At(Number number) const {
   const uint32_t index = number & ((1U << kIndexBits) - 1);
   Chunk* const chunk =
       chunks_[index / kChunkSlots].load(std::memory_order_acquire);
@@ -171,7 +172,7 @@ absl::StatusOr<uint32_t> RingTable::TakeIndex() {
   return index;
 }
 
-bool RingTable::Charge(Slot& slot, uint32_t entries) {
+RKNND_HOT_PATH bool RingTable::Charge(Slot& slot, uint32_t entries) {
   if (entries > 0) {
     slot.budget = std::min(kBudget, slot.budget + entries);
     // Paid back in full: the next flood is a first one again.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/clock.h"
+#include "base/posix/hot_path.h"
 
 namespace rknnd::transport {
 namespace {
@@ -16,7 +17,7 @@ constexpr uint64_t kLongestDeadline = uint64_t{365} * 24 * 3600 * base::kSecond;
 
 }  // namespace
 
-absl::Status CheckSlot(const wire::Submission& entry) {
+RKNND_HOT_PATH absl::Status CheckSlot(const wire::Submission& entry) {
   if (entry.slot >= wire::kRingEntries) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ring: slot '", entry.slot, "' is not below ", wire::kRingEntries));
@@ -27,7 +28,8 @@ absl::Status CheckSlot(const wire::Submission& entry) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<core::JobSubmission> ToJob(const wire::Submission& entry) {
+RKNND_HOT_PATH absl::StatusOr<core::JobSubmission> ToJob(
+    const wire::Submission& entry) {
   if ((entry.flags & ~wire::kSubmitFlags) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("ring: flags '", entry.flags, "' are not defined"));

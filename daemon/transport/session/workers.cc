@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/posix/blocked_signals.h"
+#include "base/posix/hot_path.h"
 #include "base/posix/socket.h"
 #include "base/posix/spinning.h"
 #include "base/status/status.h"
@@ -153,18 +154,21 @@ bool Workers::HasEvent() const {
   return poll(&set, 1, 0) > 0;
 }
 
-uint64_t Workers::Sleep(Worker& self) {
+RKNND_HOT_PATH uint64_t Workers::Sleep(Worker& self) {
   // One at a time: the other events are for the other workers.
   epoll_event event{};
   spin_.BeginSleep();
   self.pulse.Step(core::WorkerPulse::At::kAsleep);
+  const base::MonotonicClock clock;
+  const base::Nanoseconds since = clock.Now();
   const int count = epoll_wait(epoll_.get(), &event, 1, -1);
+  if (clock.Now() - since >= base::kColdAfter) base::FetchHotPath();
   self.pulse.Step(core::WorkerPulse::At::kWork);
   spin_.EndSleep();
   return count > 0 ? event.data.u64 : 0;
 }
 
-void Workers::RunWorker(Worker& self) {
+RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
   pthread_setname_np(pthread_self(), "rknnd-worker");
   core::WorkerPulse::SetOfThread(&self.pulse);
   runner_->EnterWorker();
@@ -206,8 +210,8 @@ void Workers::RunWorker(Worker& self) {
   }
 }
 
-void Workers::Serve(Worker& self, RingTable::Number number,
-                    std::optional<uint32_t> seen) {
+RKNND_HOT_PATH void Workers::Serve(Worker& self, RingTable::Number number,
+                                   std::optional<uint32_t> seen) {
   // It may go from ring to ring for as long as clients are quick.
   self.pulse.Step(core::WorkerPulse::At::kWork);
   const RingTable::Served served = rings_.Serve(number, seen);
@@ -239,7 +243,7 @@ void Workers::Serve(Worker& self, RingTable::Number number,
   if (served.entries > 0) runner_->RunReady();
 }
 
-bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
+RKNND_HOT_PATH bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
   if (!spin_.MayGoOn()) {
     wakes.WakeAll();
     return false;
@@ -263,7 +267,7 @@ bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
   return count > 0;
 }
 
-bool Workers::SpinAndServe(Worker& self) {
+RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
   if (!spin_.Begin()) return false;
   struct Held {
     RingTable::Number number = 0;
