@@ -14,6 +14,7 @@
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/families.h"
+#include "driver/soft/kernels/float_convolution.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/onednn.h"
 
@@ -164,6 +165,20 @@ class Finish {
   int64_t count_ = 0;
 };
 
+// Whether our own tiles can compute it: rows that lie as they come, times one
+// matrix that is known, plus a row that is known.
+bool HasOwn(const NodeView& node, const Product& p) {
+  if (node.constant(1) == nullptr || !p.batch.empty() || p.a_row != p.k ||
+      p.a_column != 1) {
+    return false;
+  }
+  if (node.node().type != "Gemm" || !node.has_input(2)) return true;
+  const Constant* c = node.constant(2);
+  return c != nullptr &&
+         (c->elements() == 1 ||
+          (!c->shape.empty() && c->shape.back() == c->elements()));
+}
+
 class DnnlProduct final : public Kernel {
  public:
   DnnlProduct(const KernelRequest& request, Product product)
@@ -276,6 +291,10 @@ absl::Status DnnlProduct::Make(const KernelRequest& request) {
         attributes, CpuEngine(), /*allow_empty=*/true);
   };
   auto chosen = choose(wanted);
+  if ((!chosen || !IsGenerated(chosen.impl_info_str())) &&
+      HasOwn(request.node, p)) {
+    return absl::UnimplementedError("our own kernel is quicker");
+  }
   if (!chosen) return request.node.Error("oneDNN has no kernel for it");
   if (weights != nullptr && PaddedOut(chosen.weights_desc(), b)) {
     auto as_given = choose(b);
@@ -383,6 +402,39 @@ MadeKernel MakePlain(const KernelRequest& request, Product product) {
       });
 }
 
+// The rows are pixels, their numbers channels.
+MadeKernel MakeOwn(const KernelRequest& request, const Product& p) {
+  const NodeView& node = request.node;
+  const auto rows = [&](int64_t numbers) {
+    return TensorSpec{
+        DataType::kFloat32, {1, numbers, p.m, 1}, {static_cast<int>(numbers)}};
+  };
+  FloatConvolutionSpec spec;
+  spec.input = rows(p.k);
+  spec.output = rows(p.n);
+  if (node.node().type == "Gemm" && node.has_input(2)) {
+    const Constant& c = *node.constant(2);
+    for (int64_t n = 0; n < p.n; ++n) {
+      spec.bias.push_back(p.beta * c.as<float>()[c.elements() == 1 ? 0 : n]);
+    }
+  }
+  ConvolutionPhase phase;
+  phase.kernel = phase.strides = phase.dilations = phase.output_steps = {1, 1};
+  phase.pads = {0, 0};
+  phase.outputs = {p.m, 1};
+  phase.output_first = {Shape{0, 0}};
+  // None in a compiled model, which brings what was stored of them.
+  const Constant& b = *node.constant(1);
+  for (int64_t n = 0; !b.data.empty() && n < p.n; ++n) {
+    for (int64_t k = 0; k < p.k; ++k) {
+      phase.weights.push_back(p.alpha *
+                              b.as<float>()[k * p.b_row + n * p.b_column]);
+    }
+  }
+  spec.phases.push_back(std::move(phase));
+  return MakeFloatConvolution(request, spec);
+}
+
 MadeKernel MakeProduct(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(Product product, Parse(request.node));
   RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
@@ -392,9 +444,11 @@ MadeKernel MakeProduct(const KernelRequest& request) {
   if (request.outputs[0].type != DataType::kFloat32 || product.k == 0) {
     return MakePlain(request, std::move(product));
   }
-  auto kernel = std::make_unique<DnnlProduct>(request, std::move(product));
-  RKNND_RETURN_IF_ERROR(
-      GuardDnnl(request.node, [&] { return kernel->Make(request); }));
+  auto kernel = std::make_unique<DnnlProduct>(request, product);
+  const absl::Status made =
+      GuardDnnl(request.node, [&] { return kernel->Make(request); });
+  if (absl::IsUnimplemented(made)) return MakeOwn(request, product);
+  RKNND_RETURN_IF_ERROR(made);
   return kernel;
 }
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "driver/soft/tiles/cpu_level.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/tiles/cpu_level.h"
 
 namespace rknnd::soft {
 namespace {
@@ -188,6 +188,8 @@ int ChannelBlock() {
     case CpuLevel::kAvx:
     case CpuLevel::kAvx2:
     case CpuLevel::kAvx2Vnni:
+    case CpuLevel::kNeon:
+    case CpuLevel::kNeonDot:
       return 8;
     default:
       return 1;
