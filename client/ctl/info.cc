@@ -123,6 +123,8 @@ Expected<Output> OnnxOutput(const std::string& path,
   if (!size) return size.error();
   const Expected<std::string> custom = (*network)->CustomString();
   if (!custom) return custom.error();
+  const Expected<std::span<const rknnd_kernel>> kernels = (*network)->Kernels();
+  if (!kernels) return kernels.error();
   const OnnxHeader header = ReadOnnxHeader(bytes);
   const auto target = header.metadata.find("rknn.target_platform");
   const std::vector<Port> inputs = PortsOf((*network)->inputs());
@@ -152,6 +154,8 @@ Expected<Output> OnnxOutput(const std::string& path,
   output.json["memory"] = {{"weight", size->total_weight_size},
                            {"internal", size->total_internal_size}};
   output.json["custom_string"] = *custom;
+  Output computed = KernelsOutput(*kernels);
+  output.json.update(computed.json);
 
   Line(&output.text, "ONNX model", path + ", " + FormatBytes(bytes.size()));
   Line(&output.text, "target platform", platform);
@@ -164,11 +168,49 @@ Expected<Output> OnnxOutput(const std::string& path,
   Line(&output.text, "memory",
        FormatBytes(size->total_weight_size) + " weights, " +
            FormatBytes(size->total_internal_size) + " internal");
+  output.text += computed.text;
   output.text += "\n" + PortsText(inputs, outputs);
   return output;
 }
 
 }  // namespace
+
+Output KernelsOutput(std::span<const rknnd_kernel> kernels) {
+  std::map<std::string, uint64_t> counts;
+  Json slow = Json::array();
+  std::string slow_text;
+  for (const rknnd_kernel& layer : kernels) {
+    const std::string kernel = layer.kernel;
+    if (kernel.empty()) continue;
+    ++counts[kernel];
+    if (layer.is_slow == 0) continue;
+    slow.push_back({{"full_name", layer.name},
+                    {"op_type", layer.type},
+                    {"input_shape", layer.input_shape},
+                    {"output_shape", layer.output_shape},
+                    {"kernel", kernel}});
+    Line(&slow_text, "slow layer",
+         std::string(layer.name) + ", " + layer.type + " " + layer.input_shape +
+             " -> " + layer.output_shape + ", by " + kernel);
+  }
+  Output output;
+  output.json = Json::object();
+  if (counts.empty()) return output;
+  output.json["kernels"] = counts;
+  output.json["slow_layers"] = std::move(slow);
+  std::vector<std::pair<std::string, uint64_t>> ranking(counts.begin(),
+                                                        counts.end());
+  std::stable_sort(
+      ranking.begin(), ranking.end(),
+      [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [kernel, count] : ranking) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kernel;
+  }
+  Line(&output.text, "kernels", text);
+  output.text += slow_text;
+  return output;
+}
 
 Output RknnOutput(const std::string& path, uint64_t bytes,
                   const rknn_file::Description& file) {

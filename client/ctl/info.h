@@ -5,16 +5,22 @@
 #ifndef CLIENT_CTL_INFO_H_
 #define CLIENT_CTL_INFO_H_
 
+#include <span>
 #include <string>
 
 #include "base/posix/expected.h"
 #include "client/ctl/onnx_header.h"
 #include "client/ctl/report.h"
 #include "driver/rknn_file/rknn_file.h"
+#include "rknnd.h"
 
 namespace rknnd::client {
 
 base::Expected<Output> Info(const std::string& path);
+
+// "kernels" and "slow_layers" of a loaded model; nothing of either where the
+// device does not say what computes its layers.
+Output KernelsOutput(std::span<const rknnd_kernel> kernels);
 
 Output RknnOutput(const std::string& path, uint64_t bytes,
                   const rknn_file::Description& file);

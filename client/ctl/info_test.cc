@@ -43,5 +43,42 @@ TEST(InfoTest, RknnFileAsText) {
   EXPECT_THAT(text, HasSubstr("input   x     1x3x8x8"));
 }
 
+rknnd_kernel KernelOf(const char* name, const char* kernel) {
+  rknnd_kernel layer{};
+  layer.type = "Conv";
+  layer.name = name;
+  layer.input_shape = "(1,8,9,9,9)";
+  layer.output_shape = "(1,8,7,7,7)";
+  layer.kernel = kernel;
+  return layer;
+}
+
+TEST(InfoTest, KernelsAreCountedAndSlowLayersNamed) {
+  std::vector<rknnd_kernel> layers = {KernelOf("Conv:a", "loops"),
+                                      KernelOf("Conv:b", "bytes avx2"),
+                                      KernelOf("Conv:c\x1b", "oneDNN ref:any"),
+                                      KernelOf("Conv:d", "bytes avx2")};
+  layers[2].is_slow = 1;
+
+  const Output output = KernelsOutput(layers);
+
+  EXPECT_EQ(output.text,
+            "kernels: 2 bytes avx2, 1 loops, 1 oneDNN ref:any\n"
+            "slow layer: Conv:c?, Conv (1,8,9,9,9) -> (1,8,7,7,7), by oneDNN "
+            "ref:any\n");
+  EXPECT_EQ(output.json["kernels"], Json::parse(R"({"bytes avx2": 2,
+      "loops": 1, "oneDNN ref:any": 1})"));
+  ASSERT_EQ(output.json["slow_layers"].size(), 1U);
+  EXPECT_EQ(output.json["slow_layers"][0]["kernel"], "oneDNN ref:any");
+  EXPECT_EQ(output.json["slow_layers"][0]["op_type"], "Conv");
+}
+
+TEST(InfoTest, DeviceThatDoesNotSayHasNoKernels) {
+  EXPECT_EQ(KernelsOutput({}).text, "");
+  EXPECT_EQ(KernelsOutput({}).json, Json::object());
+  const std::vector<rknnd_kernel> board = {KernelOf("Conv:a", "")};
+  EXPECT_EQ(KernelsOutput(board).json, Json::object());
+}
+
 }  // namespace
 }  // namespace rknnd::client

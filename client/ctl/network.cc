@@ -300,6 +300,16 @@ Expected<std::span<const rknnd_layer>> Network::Layers() {
   return std::span<const rknnd_layer>(layers, count);
 }
 
+Expected<std::span<const rknnd_kernel>> Network::Kernels() {
+  const rknnd_kernel* kernels = nullptr;
+  uint32_t count = 0;
+  if (const int code = rknnd_query_kernels(context_, &kernels, &count);
+      code != RKNN_SUCC) {
+    return Failure("cannot read what computes the layers", code);
+  }
+  return std::span<const rknnd_kernel>(kernels, count);
+}
+
 Expected<void> Network::Dump(const std::string& directory) {
   if (const int code = rknnd_dump(context_, directory.c_str());
       code != RKNN_SUCC) {

@@ -65,6 +65,9 @@ class Network {
   // which live until the next call.
   base::Expected<std::string> PerfText();
   base::Expected<std::span<const rknnd_layer>> Layers();
+  // What computes each layer, run or not; none: the daemon does not say. They
+  // live until the next call.
+  base::Expected<std::span<const rknnd_kernel>> Kernels();
   // One more run, with each layer's output in `directory`.
   base::Expected<void> Dump(const std::string& directory);
   // Whether streams of its frames fit beside what others have reserved.

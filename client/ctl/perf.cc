@@ -92,11 +92,15 @@ Expected<void> MeasureWhole(const PerfOptions& options, BoardClocks& clocks,
 
 }  // namespace
 
-Json LayersJson(std::span<const rknnd_layer> layers) {
+Json LayersJson(std::span<const rknnd_layer> layers,
+                std::span<const rknnd_kernel> kernels) {
+  // Of another shape than the one that ran, they are of no use.
+  const bool known = kernels.size() == layers.size();
   Json rows = Json::array();
   for (const rknnd_layer& layer : layers) {
     const std::span mac_usage(layer.mac_usage, layer.cores);
     const std::span work_load(layer.work_load, layer.cores);
+    const rknnd_kernel* kernel = known ? &kernels[rows.size()] : nullptr;
     rows.push_back(
         {{"id", rows.size() + 1},
          {"op_type", layer.type},
@@ -112,7 +116,9 @@ Json LayersJson(std::span<const rknnd_layer> layers) {
          {"work_load", std::vector(work_load.begin(), work_load.end())},
          {"task_number", layer.tasks},
          {"rw_kb", Kilobytes(layer.rw_bytes)},
-         {"full_name", layer.name}});
+         {"full_name", layer.name},
+         {"kernel", kernel == nullptr ? "" : kernel->kernel},
+         {"is_slow", kernel != nullptr && kernel->is_slow != 0}});
   }
   return rows;
 }
@@ -175,6 +181,8 @@ Expected<Output> Perf(const PerfOptions& options) {
   if (!text) return std::move(text).error();
   const Expected<std::span<const rknnd_layer>> layers = network.Layers();
   if (!layers) return layers.error();
+  const Expected<std::span<const rknnd_kernel>> kernels = network.Kernels();
+  if (!kernels) return kernels.error();
 
   uint64_t total_ns = 0;
   uint64_t bytes = 0;
@@ -184,7 +192,7 @@ Expected<Output> Perf(const PerfOptions& options) {
   }
   const double fps = 1e6 / static_cast<double>(std::max<int64_t>(*run_us, 1));
   Output output;
-  output.json["layers"] = LayersJson(*layers);
+  output.json["layers"] = LayersJson(*layers, *kernels);
   output.json["ranking"] = RankingJson(*layers);
   output.json["total_us"] = Microseconds(total_ns);
   output.json["rw_kb"] = Kilobytes(bytes);

@@ -28,7 +28,9 @@ base::Expected<Output> Perf(const PerfOptions& options);
 
 // The parts of its JSON: rows as in the table, and operator types by their
 // time.
-Json LayersJson(std::span<const rknnd_layer> layers);
+// `kernels`: of the same layers, or none.
+Json LayersJson(std::span<const rknnd_layer> layers,
+                std::span<const rknnd_kernel> kernels);
 Json RankingJson(std::span<const rknnd_layer> layers);
 
 }  // namespace rknnd::client

@@ -30,13 +30,26 @@ std::vector<rknnd_layer> Layers() {
 }
 
 TEST(PerfTest, LayersHaveTheTablesColumns) {
-  const Json row = LayersJson(Layers())[1];
+  const std::vector<rknnd_layer> layers = Layers();
+  std::vector<rknnd_kernel> kernels(layers.size());
+  for (rknnd_kernel& kernel : kernels) kernel.kernel = "bytes avx2";
+  kernels[1].is_slow = 1;
+  const Json row = LayersJson(layers, kernels)[1];
   EXPECT_EQ(row, Json::parse(R"json({"id": 2, "op_type": "ConvRelu",
       "data_type": "INT8", "target": "NPU", "input_shape": "(1,3,8,8)",
       "output_shape": "(1,8,8,8)", "ddr_cycles": 10, "npu_cycles": 20,
       "max_cycles": 20, "time_us": 3.0, "mac_usage": [0.0, 0.0],
       "work_load": [100.0, 0.0], "task_number": 1, "rw_kb": 2,
-      "full_name": "Conv:c1"})json"));
+      "full_name": "Conv:c1", "kernel": "bytes avx2",
+      "is_slow": true})json"));
+}
+
+TEST(PerfTest, KernelsOfOtherLayersAreLeftOut) {
+  const std::vector<rknnd_kernel> one(1);
+  const Json rows = LayersJson(Layers(), one);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["kernel"], "");
+  EXPECT_EQ(rows[0]["is_slow"], false);
 }
 
 TEST(PerfTest, RankingIsByTime) {

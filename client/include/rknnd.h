@@ -143,6 +143,26 @@ typedef struct rknnd_layer {
 int rknnd_query_layers(rknn_context context, const rknnd_layer** layers,
                        uint32_t* count);
 
+// What computes one layer of a context's model, on a device without an NPU.
+typedef struct rknnd_kernel {
+  const char* type;  // as rknnd_layer has it
+  const char* name;  // likewise, and the shapes
+  const char* input_shape;
+  const char* output_shape;
+  const char* kernel;    // "bytes avx2", "oneDNN jit:avx2", "loops"; "": the
+                         // device does not say, as one with an NPU
+  uint32_t is_slow;      // 1: no kernel is made for this CPU and shape, so that
+                         // a library's reference loop computes it
+  uint32_t pad;          // 0
+  uint64_t reserved[4];  // 0
+} rknnd_kernel;
+
+// The layers in the order of rknnd_query_layers, whether the context has run or
+// not, with any flags. None where the daemon is older than this function. The
+// rows are the context's, until the next call of this function or its end.
+int rknnd_query_kernels(rknn_context context, const rknnd_kernel** kernels,
+                        uint32_t* count);
+
 // Runs the context once, as rknn_run does, and writes the output of each layer
 // into `directory` (made if it is not there) as
 // <ID>_<OpType>_<tensor>.npy: ID as in the per-layer table, from 1. 8-bit and

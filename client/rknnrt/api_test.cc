@@ -214,6 +214,20 @@ TEST_F(ApiTest, PerfDetailAlwaysHasAText) {
   EXPECT_EQ(detail.data_len, strlen("layers\n"));
 }
 
+TEST_F(ApiTest, KernelsAreToldBeforeARun) {
+  const rknnd_kernel* kernels = nullptr;
+  uint32_t count = 0;
+  ASSERT_EQ(rknnd_query_kernels(context_, &kernels, &count), 0);
+  ASSERT_EQ(count, 2U);
+  EXPECT_STREQ(kernels[0].kernel, "");
+  EXPECT_EQ(kernels[0].is_slow, 0U);
+  EXPECT_STREQ(kernels[1].name, "Conv:conv");
+  EXPECT_STREQ(kernels[1].kernel, "oneDNN ref:any");
+  EXPECT_EQ(kernels[1].is_slow, 1U);
+  EXPECT_EQ(rknnd_query_kernels(context_, nullptr, &count),
+            RKNN_ERR_PARAM_INVALID);
+}
+
 TEST_F(ApiTest, DynamicRangeOfAFixedModelFailsQuietly) {
   auto range = std::make_unique<rknn_input_range>();
   testing::internal::CaptureStderr();

@@ -175,6 +175,8 @@ class Context {
   std::span<char> PerfText();
   // The rows of that table, kept until the next call of this.
   base::Expected<std::span<const rknnd_layer>> PerfLayers();
+  // What computes each layer of the model, kept until the next call of this.
+  base::Expected<std::span<const rknnd_kernel>> Kernels();
 
  private:
   enum class Source : uint8_t { kNone, kOwn, kProgram };
@@ -327,6 +329,8 @@ class Context {
   // The second points into the first.
   std::vector<wire::LayerReport> layer_reports_ RKNND_GUARDED_BY(mutex_);
   std::vector<rknnd_layer> layers_ RKNND_GUARDED_BY(mutex_);
+  std::vector<wire::LayerReport> kernel_reports_ RKNND_GUARDED_BY(mutex_);
+  std::vector<rknnd_kernel> kernels_ RKNND_GUARDED_BY(mutex_);
 };
 
 // Which output each entry of rknn_outputs_get means. Indices 0..n-1 in any

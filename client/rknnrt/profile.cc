@@ -273,4 +273,23 @@ Expected<std::span<const rknnd_layer>> Context::PerfLayers() {
   return std::span<const rknnd_layer>(layers_);
 }
 
+Expected<std::span<const rknnd_kernel>> Context::Kernels() {
+  Expected<std::vector<wire::LayerReport>> reports = target_->Kernels(number_);
+  if (!reports.ok()) return std::move(reports).error();
+  const base::MutexLock lock(mutex_);
+  kernel_reports_ = *std::move(reports);
+  kernels_.clear();
+  for (const wire::LayerReport& report : kernel_reports_) {
+    rknnd_kernel kernel{};
+    kernel.type = report.type;
+    kernel.name = report.name;
+    kernel.input_shape = report.input_shape;
+    kernel.output_shape = report.output_shape;
+    kernel.kernel = report.kernel;
+    kernel.is_slow = report.is_slow ? 1 : 0;
+    kernels_.push_back(kernel);
+  }
+  return std::span<const rknnd_kernel>(kernels_);
+}
+
 }  // namespace rknnd::client

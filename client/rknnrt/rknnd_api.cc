@@ -126,6 +126,21 @@ RKNND_API int rknnd_query_layers(rknn_context context,
   });
 }
 
+RKNND_API int rknnd_query_kernels(rknn_context context,
+                                  const rknnd_kernel** kernels,
+                                  uint32_t* count) {
+  return CallOn("rknnd_query_kernels", context, [&](Context& found) -> Outcome {
+    if (kernels == nullptr || count == nullptr) {
+      return WrongParameter("kernels or count is NULL");
+    }
+    const auto rows = found.Kernels();
+    if (!rows.ok()) return Failure{rows.error(), Subject::kContext};
+    *kernels = rows->data();
+    *count = static_cast<uint32_t>(rows->size());
+    return {};
+  });
+}
+
 RKNND_API int rknnd_set_progress(rknnd_progress callback, void* user) {
   rknnd::client::SetProgress(callback, user);
   return RKNN_SUCC;

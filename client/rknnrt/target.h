@@ -247,6 +247,12 @@ class Target {
   virtual base::Expected<std::string> PerfDetail(uint32_t context) = 0;
   // With the table's rows as fields.
   virtual base::Expected<wire::PerfDetail> PerfReport(uint32_t context) = 0;
+  // The layers of the context's model, whether they ran or not; none: the
+  // target does not say what computes them.
+  virtual base::Expected<std::vector<wire::LayerReport>> Kernels(
+      uint32_t /*context*/) {
+    return std::vector<wire::LayerReport>();
+  }
   // What the model is and where its tensors lie, in words.
   virtual base::Expected<std::string> ModelDetail(uint32_t context) = 0;
   // Whether a stream of the context's frames fits beside those of others.

@@ -305,8 +305,18 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
       size.dma_total = 4096;
       return Reply(size);
     }
-    case wire::Verb::kPerfDetail:
-      return Reply(wire::PerfDetail{"layers\n", {}});
+    case wire::Verb::kPerfDetail: {
+      const auto asked =
+          Must(wire::Decode<wire::PerfDetailRequest>(request.body));
+      wire::PerfDetail detail{"layers\n", {}};
+      if (asked.kind == rknnd_v1_PerfKind_PERF_KERNELS) {
+        detail.layers.resize(2);
+        wire::SetText(detail.layers[1].name, "Conv:conv");
+        wire::SetText(detail.layers[1].kernel, "oneDNN ref:any");
+        detail.layers[1].is_slow = true;
+      }
+      return Reply(detail);
+    }
     default:
       return Refuse(Code::kUnimplemented, "no such verb");
   }
@@ -319,6 +329,7 @@ wire::Frame FakeDaemon::Hello(Session& session) {
   welcome.cores = 3;
   welcome.keeps_models = keeps_models_;
   welcome.features = wire::kFeatureScheduling;
+  if (knows_kernels_) welcome.features |= wire::kFeatureKernels;
   welcome.limits = limits_;
   wire::SetText(welcome.soc, "rk3588");
   wire::SetText(welcome.api_version, "2.3.2 (fake)");

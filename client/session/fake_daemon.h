@@ -52,6 +52,8 @@ class FakeDaemon {
   void set_reads_rings(bool reads) { reads_rings_ = reads; }
   // Says in Welcome that model bytes survive.
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
+  // Does not say what computes a layer, as one of an older version.
+  void set_knows_kernels(bool knows) { knows_kernels_ = knows; }
   // Asks for the models whose weights others share.
   void set_lacks_owners(bool lacks) { lacks_owners_ = lacks; }
   // Says in Welcome that it is a SoC with these limits.
@@ -163,6 +165,7 @@ class FakeDaemon {
   std::atomic<bool> refuses_binds_{false};
   std::atomic<bool> refuses_one_bind_{false};
   std::atomic<uint32_t> limits_{0};
+  std::atomic<bool> knows_kernels_{true};
   std::atomic<uint32_t> to_release_{0};
   std::atomic<bool> stop_{false};
   base::UniqueFd wakeup_;

@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/session/requests.h"
+#include "proto/wire/features.h"
 
 namespace rknnd::client {
 
@@ -61,6 +63,26 @@ Expected<wire::PerfDetail> SessionTarget::PerfReport(uint32_t context) {
   request.context = context;
   request.with_layers = true;
   return AskDetail(request);
+}
+
+Expected<std::vector<wire::LayerReport>> SessionTarget::Kernels(
+    uint32_t context) {
+  using Layers = std::vector<wire::LayerReport>;
+  return Ask([&](Connection& connection) -> Expected<Layers> {
+    if ((connection.welcome().features & wire::kFeatureKernels) == 0) {
+      return Layers();  // rknnd is older than the question
+    }
+    wire::PerfDetailRequest request{};
+    request.context = context;
+    request.kind = rknnd_v1_PerfKind_PERF_KERNELS;
+    Expected<wire::Frame> reply =
+        Send(connection, wire::Verb::kPerfDetail, request);
+    if (!reply.ok()) return std::move(reply).error();
+    Expected<wire::PerfDetail> detail =
+        wire::Decode<wire::PerfDetail>(reply->body);
+    if (!detail.ok()) return std::move(detail).error();
+    return std::move(detail->layers);
+  });
 }
 
 Expected<std::string> SessionTarget::ModelDetail(uint32_t context) {

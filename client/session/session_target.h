@@ -104,6 +104,8 @@ class SessionTarget final : public Target {
   base::Expected<MemoryKinds> GetMemory() override;
   base::Expected<std::string> PerfDetail(uint32_t context) override;
   base::Expected<wire::PerfDetail> PerfReport(uint32_t context) override;
+  base::Expected<std::vector<wire::LayerReport>> Kernels(
+      uint32_t context) override;
   base::Expected<std::string> ModelDetail(uint32_t context) override;
   base::Expected<wire::Admission> Admit(const wire::Admit& request) override;
   base::Expected<void> ArmDump(uint32_t context) override;

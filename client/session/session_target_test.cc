@@ -328,6 +328,15 @@ TEST_F(SessionTargetTest, DaemonThatKeepsClosingTheSessionIsQuoted) {
   EXPECT_TRUE(target_->AllocateBuffer(4096, 0).ok());
 }
 
+TEST_F(SessionTargetTest, OlderDaemonIsNotAskedWhatComputesTheLayers) {
+  daemon_.set_knows_kernels(false);
+  Open();
+  ASSERT_TRUE(Create(kContext).ok());
+  const auto kernels = target_->Kernels(kContext);
+  ASSERT_TRUE(kernels.ok()) << kernels.error().message;
+  EXPECT_TRUE(kernels->empty());
+}
+
 TEST_F(SessionTargetTest, ProgramWithoutAFreeDescriptorKeepsItsSession) {
   Open();
   // The daemon, a thread of this process, has closed what it sent with Welcome.

@@ -51,7 +51,7 @@ struct ModelLoad {
   // Only what its options name is shared: all else is a copy of its own.
   bool copies_weights = false;
   Charge charge;
-  std::function<void(absl::Status)> warn;
+  std::function<void(const std::string&)> warn;
   std::function<void(absl::Status)> done;
 
   // What became of it.

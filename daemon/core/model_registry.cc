@@ -15,6 +15,7 @@
 #include "base/posix/sha256.h"
 #include "daemon/core/events.h"
 #include "daemon/core/model_entry.h"
+#include "daemon/core/slow_layers.h"
 
 namespace rknnd::core {
 namespace {
@@ -142,7 +143,7 @@ void ModelRegistry::LetGoOf(const ModelId& id) {
 }
 
 void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
-                           std::function<void(absl::Status)> warn,
+                           std::function<void(const std::string&)> warn,
                            DoneCallback done) {
   std::shared_ptr<ModelEntry> entry;
   if (!parts_.vendor_sharing) entry = FindJoinable(upload.id);
@@ -230,13 +231,25 @@ void ModelRegistry::FinishLater(const ModelEntry& entry,
     // Moved: no status is held by two threads at once.
     loop->Post([load, key, weak, model = std::move(model),
                 kept = std::move(kept), finished = std::move(finished)] {
-      if (!kept.ok() && load->warn != nullptr) load->warn(kept);
+      if (!kept.ok() && load->warn != nullptr) {
+        load->warn(absl::StrCat("model '", load->name,
+                                "' is not kept for the daemon's restart: ",
+                                std::string(kept.message())));
+      }
       if (const auto registry = weak.lock()) {
         if (!load->restored()) registry->NoteCache(kept);
         registry->OnFinished(key, *model, finished);
       }
     });
   });
+}
+
+void ModelRegistry::TellSlowLayers(const LoadedModel& model,
+                                   const ModelLoad& load) {
+  const std::string text = SlowLayersText(model.name, model.info());
+  if (text.empty()) return;
+  if (parts_.log != nullptr) parts_.log->LogEvent(1, text, FieldsOf(model.id));
+  if (load.warn != nullptr) load.warn(text);
 }
 
 void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
@@ -377,6 +390,7 @@ void ModelRegistry::OnLoaded(const Key& key,
     }
     model->charges = charges_;
   }
+  TellSlowLayers(*model, *load);
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
   // Before the loader has the bytes again.

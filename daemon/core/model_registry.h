@@ -111,9 +111,9 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // NOT_FOUND when the model is neither resident, loading, cached nor kept.
   void Use(const ModelId& id, UseCallback done);
   // `bytes` were checked to be immutable; their hash is checked here. `warn`
-  // hears of what went wrong without being a failure.
+  // hears, in words, of what went wrong without being a failure.
   void Upload(ModelUpload upload, uint64_t size, Charge charge,
-              std::function<void(absl::Status)> warn, DoneCallback done);
+              std::function<void(const std::string&)> warn, DoneCallback done);
 
   // Loads the models' files, of at most so many bytes each, and keeps them as
   // long as this is not called with others. Those that could not be loaded are
@@ -152,6 +152,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   // What need not be done before the model was answered for.
   void FinishLater(const ModelEntry& entry,
                    const std::shared_ptr<ModelLoad>& load);
+  // Tells of layers that no kernel is made for.
+  void TellSlowLayers(const LoadedModel& model, const ModelLoad& load);
   void OnFinished(const Key& key, const LoadedModel& model,
                   const absl::Status& finished);
   void Preload(const std::string& path, uint64_t largest);

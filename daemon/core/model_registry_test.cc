@@ -10,11 +10,18 @@
 
 #include "base/posix/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::core {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 using testing::TestSession;
 
 constexpr char kModel[] = "weight=1000 internal=5000 name=net";
@@ -244,6 +251,60 @@ TEST_F(ModelRegistryTest, ModelThatCannotBeKeptIsUsedAndLogged) {
   EXPECT_NE(session.log->lines[0].find("'m.onnx' is not kept"),
             std::string::npos);
 }
+
+// ---- layers that no kernel is made for --------------------------------------
+
+class SlowLayersTest : public testing::CoreTest {
+ protected:
+  SlowLayersTest() {
+    options.log = &log_;
+    StartService();
+  }
+  ~SlowLayersTest() override { StopService(); }
+
+  testing::RecordingLog log_;
+};
+
+TEST_F(SlowLayersTest, LoadIsLoggedOnceHoweverManyContextsThereAre) {
+  const std::string model = "layers=3 slow=1 row=32";
+  const TestSession first = Open(1);
+  const TestSession second = Open(2);
+  ASSERT_TRUE(Upload(first, model)->ok());
+  ASSERT_TRUE(Create(first, 1, model)->ok());
+  ASSERT_TRUE(Create(first, 2, model)->ok());
+  ASSERT_TRUE(Create(second, 1, model)->ok());
+
+  const auto told = AllOf(HasSubstr("model 'm.onnx'"), HasSubstr("'node0'"),
+                          HasSubstr("by reference"), Not(HasSubstr("'node1'")));
+  EXPECT_THAT(log_.lines, ElementsAre(AllOf(StartsWith("1 "), told)));
+  // Whoever brought the model hears it, too: with local: nobody else does.
+  EXPECT_THAT(first.log->lines, ElementsAre(AllOf(StartsWith("2 "), told)));
+  EXPECT_THAT(second.log->lines, IsEmpty());
+}
+
+TEST_F(SlowLayersTest, ModelOfKernelsIsNotLogged) {
+  const TestSession session = Open();
+  ASSERT_TRUE(Upload(session, kModel)->ok());
+  ASSERT_TRUE(Create(session, 1, kModel)->ok());
+  EXPECT_THAT(log_.lines, IsEmpty());
+}
+
+TEST_F(SlowLayersTest, LoadFromTheCompiledFormIsLoggedToo) {
+  const testing::TemporaryFolder folder;
+  device.set_compiler("compiler 1");
+  options.cache_dir = folder.path();
+  StartService();
+  const std::string model = "slow=1";
+  ASSERT_TRUE(Upload(Open(), model)->ok());
+  StartService();
+  log_.lines.clear();
+  ASSERT_TRUE(Create(Open(), 1, model)->ok());
+  EXPECT_EQ(device.restores(), 1U);
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("'node0'")));
+  StopService();
+}
+
+// ---- the cache folder -------------------------------------------------------
 
 TEST_F(ModelRegistryTest, UnusableCacheFolderIsSaidAndSurvived) {
   options.cache_dir = "/proc/nowhere/models";

@@ -52,6 +52,11 @@ std::string OperatorOf(const std::string& layer_type) {
   return layer_type;
 }
 
+std::string KernelText(const driver::LayerInfo& layer) {
+  if (layer.kernel.empty()) return "\\";
+  return absl::StrCat(layer.kernel, layer.is_slow ? " (slow)" : "");
+}
+
 // The time that calls of one operator type took.
 struct TypeTime {
   std::string type;
@@ -90,6 +95,11 @@ std::string LayerTable(std::span<const LayerRow> rows,
   for (const char* title : {"TaskNumber", "RW(KB)", "FullName"}) {
     titles.emplace_back(title);
   }
+  // Ours, behind those that scripts know; boards with an NPU have none.
+  const bool has_kernels = std::any_of(
+      rows.begin(), rows.end(),
+      [](const LayerRow& row) { return !row.layer->kernel.empty(); });
+  if (has_kernels) titles.emplace_back("Kernel");
   TextTable table(std::move(titles));
   size_t id = 1;
   for (const LayerRow& row : rows) {
@@ -110,6 +120,7 @@ std::string LayerTable(std::span<const LayerRow> rows,
     cells.push_back(absl::StrCat(row.tasks));
     cells.push_back(absl::StrCat(Kilobytes(layer.ddr_read)));
     cells.push_back(FullName(layer));
+    if (has_kernels) cells.push_back(KernelText(layer));
     table.Add(std::move(cells));
   }
   return table.ToString("Network Layer Information Table");

@@ -114,6 +114,22 @@ TEST(PerfReportTest, OneCoreHasNoWorkLoad) {
               Not(HasSubstr("WorkLoad")));
 }
 
+TEST(PerfReportTest, KernelsAreTheLastColumn) {
+  auto layers = SmallNet();
+  layers[1].kernel = "bytes avx2";
+  layers[2].kernel = "oneDNN ref:any";
+  layers[2].is_slow = true;
+  const auto device = Device(1);
+
+  const std::string text = PerfTable(
+      MakeRows(layers, std::vector<int64_t>(4, 1), 1, device), device);
+
+  EXPECT_THAT(text, HasSubstr("  FullName          Kernel\n"));
+  EXPECT_THAT(text, HasSubstr("  InputOperator:x   \\\n"));
+  EXPECT_THAT(text, HasSubstr("  Conv:c1           bytes avx2\n"));
+  EXPECT_THAT(text, HasSubstr("  Conv:c2           oneDNN ref:any (slow)\n"));
+}
+
 TEST(PerfReportTest, HalfPrecisionHasHalfTheMultipliers) {
   auto layers = SmallNet();
   layers[1].data_type = "FLOAT16";

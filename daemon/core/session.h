@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "daemon/core/layer_dump.h"
 #include "daemon/core/perf_report.h"
 #include "daemon/core/types.h"
+#include "driver/device.h"
 
 namespace rknnd::core {
 
@@ -101,6 +103,10 @@ class Session {
   virtual absl::StatusOr<std::string> PerfDetail(uint32_t context) const = 0;
   // The rows of that text; they point into the context's model.
   virtual absl::StatusOr<std::vector<LayerRow>> PerfLayers(
+      uint32_t context) const = 0;
+  // The model's layers in the shape that is chosen, whether they ran or not;
+  // they are the context's model's.
+  virtual absl::StatusOr<std::span<const driver::LayerInfo>> ModelLayers(
       uint32_t context) const = 0;
   // What the model is and where its tensors lie, as text.
   virtual absl::StatusOr<std::string> ModelDetail(uint32_t context) const = 0;

@@ -115,6 +115,8 @@ class SessionImpl final : public Session,
       uint32_t context) const override;
   [[nodiscard]] absl::StatusOr<std::vector<LayerRow>> PerfLayers(
       uint32_t context) const override;
+  [[nodiscard]] absl::StatusOr<std::span<const driver::LayerInfo>> ModelLayers(
+      uint32_t context) const override;
   [[nodiscard]] absl::StatusOr<std::string> ModelDetail(
       uint32_t context) const override;
   absl::Status ArmDump(uint32_t context) override;

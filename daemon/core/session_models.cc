@@ -45,16 +45,10 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
     return;
   }
   ++uploads_;
-  const std::string name = upload.name;
   parts_->models->Upload(
       std::move(upload), *size, *std::move(charge),
-      [weak = std::weak_ptr<LogSink>(log_), name](const absl::Status& status) {
-        if (const auto log = weak.lock()) {
-          log->Log(kLogWarning,
-                   absl::StrCat("model '", name,
-                                "' is not kept for the daemon's restart: ",
-                                std::string(status.message())));
-        }
+      [weak = std::weak_ptr<LogSink>(log_)](const std::string& text) {
+        if (const auto log = weak.lock()) log->Log(kLogWarning, text);
       },
       [weak = weak_from_this(),
        done = std::move(done)](const absl::Status& status) {

@@ -1,6 +1,7 @@
 // What a session is told of its contexts' runs: layer times, memory, dumps.
 // Called on the loop with numbers a client chose.
 
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,14 @@ absl::StatusOr<std::vector<LayerRow>> SessionImpl::PerfLayers(
   const Context* found = FindContext(context);
   if (found == nullptr) return NoContext(context);
   return LastRows(*found->run, parts_->device->info());
+}
+
+absl::StatusOr<std::span<const driver::LayerInfo>> SessionImpl::ModelLayers(
+    uint32_t context) const {
+  const Context* found = FindContext(context);
+  if (found == nullptr) return NoContext(context);
+  return std::span(
+      found->run->model()->program(found->bindings.first().row()).layers);
 }
 
 absl::StatusOr<std::string> SessionImpl::ModelDetail(uint32_t context) const {

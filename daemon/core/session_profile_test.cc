@@ -91,8 +91,25 @@ TEST_F(ProfileTest, ModelDetailNamesTheModelAndItsMemory) {
   EXPECT_THAT(*text, HasSubstr("Total Internal Memory Size: 4096\n"));
 }
 
+TEST_F(ProfileTest, LayersAreToldOfAContextThatNeverRuns) {
+  const TestSession session = Open();
+  const std::string model = "layers=3 slow=1";
+  ASSERT_TRUE(Upload(session, model)->ok());
+  ASSERT_TRUE(Create(session, 1, model, kInfoOnly)->ok());
+
+  const auto layers = session->ModelLayers(1);
+
+  ASSERT_TRUE(layers.ok()) << layers.status();
+  ASSERT_THAT(*layers, SizeIs(3));
+  EXPECT_EQ((*layers)[0].kernel, "reference");
+  EXPECT_TRUE((*layers)[0].is_slow);
+  EXPECT_FALSE((*layers)[2].is_slow);
+}
+
 TEST_F(ProfileTest, ContextsThatDoNotExistAreNamed) {
   const TestSession session = Open();
+  EXPECT_EQ(session->ModelLayers(7).status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_EQ(session->PerfDetail(7).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(session->PerfLayers(7).status().code(),

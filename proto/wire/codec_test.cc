@@ -165,11 +165,16 @@ TEST(CodecTest, PerfDetailHasARowPerLayer) {
   SetText(detail.layers[1].type, "ConvRelu");
   detail.layers[1].mac_usage_count = 3;
   detail.layers[1].mac_usage[2] = 12.5F;
+  SetText(detail.layers[1].kernel, "bytes avx2");
+  detail.layers[1].is_slow = true;
   const PerfDetail decoded = RoundTrip(detail);
   ASSERT_EQ(decoded.layers.size(), 2U);
   EXPECT_STREQ(decoded.layers[1].type, "ConvRelu");
   ASSERT_EQ(decoded.layers[1].mac_usage_count, 3U);
   EXPECT_EQ(decoded.layers[1].mac_usage[2], 12.5F);
+  EXPECT_STREQ(decoded.layers[1].kernel, "bytes avx2");
+  EXPECT_TRUE(decoded.layers[1].is_slow);
+  EXPECT_STREQ(decoded.layers[0].kernel, "");
 }
 
 TEST(CodecTest, PerfDetailOfTooManyLayersIsRefused) {

@@ -22,13 +22,17 @@ inline constexpr uint64_t kFeatureSpin = uint64_t{1} << 2;
 // Cancel, deadlines, sets of bindings, fences, queues and admission.
 inline constexpr uint64_t kFeatureScheduling = uint64_t{1} << 3;
 
+// PERF_KERNELS: what computes each layer of a model.
+inline constexpr uint64_t kFeatureKernels = uint64_t{1} << 4;
+
 // Bits of AllocateBuffer.flags beyond the vendor's rknn_mem_alloc_flags.
 inline constexpr uint32_t kBufferDma32 = 0x100;
 inline constexpr uint32_t kBufferContiguous = 0x200;
 
 // All that this build knows.
-inline constexpr uint64_t kKnownFeatures =
-    kFeatureLogEvents | kFeatureMemorySync | kFeatureSpin | kFeatureScheduling;
+inline constexpr uint64_t kKnownFeatures = kFeatureLogEvents |
+                                           kFeatureMemorySync | kFeatureSpin |
+                                           kFeatureScheduling | kFeatureKernels;
 
 }  // namespace rknnd::wire
 

@@ -104,6 +104,7 @@ TEST_F(ProfileTest, PerfHasTheGuidesColumnsAndRanking) {
                               "TaskNumber",
                               "RW(KB)",
                               "FullName",
+                              "Kernel",
                               "Total Operator Elapsed Per Frame Time(us)",
                               "Total Memory Read/Write Per Frame Size(KB)",
                               "Operator Time Consuming Ranking Table",
@@ -131,6 +132,8 @@ TEST_F(ProfileTest, PerfAsJsonHasARowPerLayer) {
   EXPECT_THAT(conv["input_shape"].get<std::string>(),
               StartsWith("(1,3,16,16)"));
   EXPECT_EQ(conv["work_load"], json({0.0, 100.0, 0.0}));
+  EXPECT_NE(conv["kernel"], "");
+  EXPECT_EQ(conv["is_slow"], false);
   EXPECT_EQ(perf["layers"].back()["op_type"], "OutputOperator");
   double ratio = 0;
   for (const json& type : perf["ranking"]) {
@@ -213,6 +216,37 @@ TEST_F(ProfileTest, InfoOfAnOnnxFileWithAndWithoutADaemon) {
   const RknnctlResult alone = RunRknnctl(folder(), {"info", model_.path});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   EXPECT_THAT(alone.out, HasSubstr("features"));
+}
+
+TEST_F(ProfileTest, InfoSaysWhatComputesTheLayers) {
+  const json info = Ask({"info", model_.path});
+  EXPECT_EQ(info["slow_layers"], json::array());
+  ASSERT_FALSE(info["kernels"].empty());
+  const std::string kernel = info["kernels"].begin().key();
+  EXPECT_THAT(Run({"info", model_.path}).out,
+              AllOf(HasSubstr("kernels: "), HasSubstr(kernel),
+                    Not(HasSubstr("slow layer"))));
+}
+
+TEST_F(ProfileTest, LayerWithoutAKernelIsNamedByInfoAndInTheLog) {
+  const TestModel huge = MakeHugeKernel(folder());
+  const json info = Ask({"info", huge.path});
+  if (info["slow_layers"].empty()) {
+    GTEST_SKIP() << "this CPU has a kernel: " << info["kernels"];
+  }
+  EXPECT_EQ(info["slow_layers"][0]["full_name"], "Conv:huge");
+  EXPECT_THAT(Run({"info", huge.path}).out,
+              HasSubstr("slow layer: Conv:huge, Conv "));
+  EXPECT_THAT(daemon().log(),
+              AllOf(HasSubstr("no kernel is made on this CPU for 1 of its "
+                              "layers"),
+                    HasSubstr("They are: 'huge' (Conv, ")));
+  // Without a daemon the program hears it.
+  const auto client =
+      StartClient({{"RKNN_LOG_LEVEL", "2"}, {"RKNND_TARGET", kLocal}});
+  ASSERT_TRUE(Done(client->Do("init m " + huge.path)));
+  EXPECT_THAT(client->log(), HasSubstr("warning: model 'huge_kernel.onnx': no "
+                                       "kernel is made on this CPU"));
 }
 
 TEST_F(ProfileTest, InfoOfACompiledFile) {

@@ -211,6 +211,7 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
   uint64_t outputs = 1;
   uint64_t size = 16;
   uint64_t layers = 2;
+  uint64_t slow = 0;  // of them
   uint64_t mark = 0x5a;
   std::vector<uint64_t> rows;
   driver::ModelInfo info;
@@ -241,6 +242,7 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
     if (key == "bytes") size = number;
     if (key == "row") rows.push_back(number);
     if (key == "layers") layers = number;
+    if (key == "slow") slow = number;
     if (key == "weight") info.weight_size = number;
     if (key == "internal") program.internal_size = number;
     if (key == "mark") mark = number;
@@ -258,6 +260,10 @@ absl::StatusOr<std::unique_ptr<driver::Model>> FakeDevice::Load(
     layer.type = "Conv";
     layer.input_shape = "(1,3,8,8)";
     layer.output_shape = "(1,4,8,8)";
+    if (i < slow) {
+      layer.kernel = "reference";
+      layer.is_slow = true;
+    }
   }
   rows.insert(rows.begin(), size);
   for (const uint64_t pixels : rows) {

@@ -30,8 +30,9 @@ struct FakeDeviceState;
 // 1 into its outputs. Layer i of a dump is the number i. Each "row=32" is a
 // further shape row of so many bytes, and with as many times the internal
 // memory. "modelled=10": in milliseconds, by a timing model that is not there.
-// "mark=7": the byte a job leaves in its internal memory. Frames up to `bytes`
-// wide are taken. Thread: any.
+// "mark=7": the byte a job leaves in its internal memory. "slow=1": so many of
+// its layers are a reference loop's. Frames up to `bytes` wide are taken.
+// Thread: any.
 class FakeDevice final : public driver::Device {
  public:
   FakeDevice(uint32_t cores, const base::Clock* clock);

@@ -324,6 +324,11 @@ Reply Requests::MemorySize(const wire::Frame& request) {
 Reply Requests::PerfDetail(const wire::Frame& request) {
   const auto message = Decoded<wire::PerfDetailRequest>(request);
   if (!message.ok()) return Failure(message.status());
+  if (message->kind == rknnd_v1_PerfKind_PERF_KERNELS) {
+    const auto layers = session_->ModelLayers(message->context);
+    if (!layers.ok()) return Failure(layers.status());
+    return Answer(wire::PerfDetail{{}, ToLayerReports(*layers)});
+  }
   auto text = message->kind == rknnd_v1_PerfKind_PERF_MODEL
                   ? session_->ModelDetail(message->context)
                   : session_->PerfDetail(message->context);

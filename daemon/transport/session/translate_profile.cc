@@ -6,8 +6,7 @@
 namespace rknnd::transport {
 namespace {
 
-wire::LayerReport ToLayerReport(const core::LayerRow& row) {
-  const driver::LayerInfo& layer = *row.layer;
+wire::LayerReport ToLayerReport(const driver::LayerInfo& layer) {
   wire::LayerReport out{};
   wire::SetText(out.type, layer.type);
   wire::SetText(out.name, core::FullName(layer));
@@ -17,6 +16,14 @@ wire::LayerReport ToLayerReport(const core::LayerRow& row) {
   out.on_cpu = layer.on_cpu;
   out.ddr_cycles = layer.ddr_cycles;
   out.npu_cycles = layer.npu_cycles;
+  out.rw_bytes = layer.ddr_read;
+  wire::SetText(out.kernel, layer.kernel);
+  out.is_slow = layer.is_slow;
+  return out;
+}
+
+wire::LayerReport ToLayerReport(const core::LayerRow& row) {
+  wire::LayerReport out = ToLayerReport(*row.layer);
   out.time_ns = static_cast<uint64_t>(std::max<base::Nanoseconds>(row.time, 0));
   out.mac_usage_count = static_cast<pb_size_t>(
       std::min(row.mac_usage.size(), std::size(out.mac_usage)));
@@ -25,7 +32,6 @@ wire::LayerReport ToLayerReport(const core::LayerRow& row) {
       std::min(row.work_load.size(), std::size(out.work_load)));
   std::copy_n(row.work_load.begin(), out.work_load_count, out.work_load);
   out.tasks = row.tasks;
-  out.rw_bytes = layer.ddr_read;
   return out;
 }
 
@@ -36,6 +42,16 @@ std::vector<wire::LayerReport> ToLayerReports(
   std::vector<wire::LayerReport> out;
   out.reserve(rows.size());
   for (const core::LayerRow& row : rows) out.push_back(ToLayerReport(row));
+  return out;
+}
+
+std::vector<wire::LayerReport> ToLayerReports(
+    std::span<const driver::LayerInfo> layers) {
+  std::vector<wire::LayerReport> out;
+  out.reserve(layers.size());
+  for (const driver::LayerInfo& layer : layers) {
+    out.push_back(ToLayerReport(layer));
+  }
   return out;
 }
 

@@ -4,16 +4,21 @@
 #ifndef DAEMON_TRANSPORT_SESSION_TRANSLATE_PROFILE_H_
 #define DAEMON_TRANSPORT_SESSION_TRANSLATE_PROFILE_H_
 
+#include <span>
 #include <vector>
 
 #include "daemon/core/layer_dump.h"
 #include "daemon/core/perf_report.h"
+#include "driver/device.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::transport {
 
 std::vector<wire::LayerReport> ToLayerReports(
     const std::vector<core::LayerRow>& rows);
+// Of layers that need not have run: what the model says of them.
+std::vector<wire::LayerReport> ToLayerReports(
+    std::span<const driver::LayerInfo> layers);
 
 wire::DumpReply ToDumpReply(const core::DumpReport& report);
 

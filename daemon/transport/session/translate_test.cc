@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <iterator>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/transport/session/translate_profile.h"
@@ -122,6 +126,27 @@ TEST(TranslateTest, LayersTrafficIsWhatItReads) {
   core::LayerRow row;
   row.layer = &layer;
   EXPECT_EQ(ToLayerReports({row}).at(0).rw_bytes, 200U);
+}
+
+TEST(TranslateTest, LayersHaveTheirKernelsWhetherTheyRanOrNot) {
+  std::vector<driver::LayerInfo> layers(2);
+  layers[0].kernel = "bytes avx2";
+  layers[1].type = "Conv";
+  layers[1].name = "c";
+  layers[1].kernel = "oneDNN " + std::string(1000, 'k');
+  layers[1].is_slow = true;
+  core::LayerRow row;
+  row.layer = layers.data();
+  EXPECT_STREQ(ToLayerReports({row}).at(0).kernel, "bytes avx2");
+
+  const auto reports = ToLayerReports(std::span(std::as_const(layers)));
+
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_STREQ(reports[0].kernel, "bytes avx2");
+  EXPECT_FALSE(reports[0].is_slow);
+  EXPECT_STREQ(reports[1].name, "Conv:c");
+  EXPECT_EQ(std::strlen(reports[1].kernel), sizeof(reports[1].kernel) - 1);
+  EXPECT_TRUE(reports[1].is_slow);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ static const any_function all_functions[] = {
     (any_function)rknnd_set_input_frame,
     (any_function)rknnd_query_buffer_key,
     (any_function)rknnd_query_copies,
+    (any_function)rknnd_query_kernels,
     (any_function)rknnd_query_layers,
     (any_function)rknnd_queue_create,
     (any_function)rknnd_queue_destroy,

@@ -86,6 +86,8 @@ static_assert(Is<int(rknn_context, rknn_tensor_mem*, rknnd_buffer_key*,
 static_assert(Is<int(rknn_context, rknnd_run_report*)>(rknnd_last_run));
 static_assert(
     Is<int(rknn_context, const rknnd_layer**, uint32_t*)>(rknnd_query_layers));
+static_assert(Is<int(rknn_context, const rknnd_kernel**, uint32_t*)>(
+    rknnd_query_kernels));
 static_assert(Is<int(rknn_context, const char*)>(rknnd_dump));
 static_assert(Is<int(rknnd_progress, void*)>(rknnd_set_progress));
 static_assert(

@@ -300,6 +300,31 @@ TestModel MakeFrameNet(const std::string& folder, int width, int height) {
   return model;
 }
 
+TestModel MakeHugeKernel(const std::string& folder) {
+  constexpr int64_t kSize = 200;
+  constexpr int64_t kKernel = 151;
+  constexpr int64_t kChannels = 6;
+  constexpr int64_t kGroups = 3;
+  constexpr int64_t kLeft = kSize - kKernel + 1;
+  Builder builder("huge_kernel", kOpset);
+  builder.Input("image", {1, kChannels, kSize, kSize});
+  builder.Output("sums", {1, kChannels, kLeft, kLeft});
+  const Dims dims = {kChannels, kChannels / kGroups, kKernel, kKernel};
+  builder.Weights(
+      "w", dims,
+      Numbers(kChannels * (kChannels / kGroups) * kKernel * kKernel));
+  onnx::NodeProto& node = builder.Node("Conv", "huge", {"image", "w"}, "sums");
+  AddInts(node, "kernel_shape", {kKernel, kKernel});
+  onnx::AttributeProto* group = node.add_attribute();
+  group->set_name("group");
+  group->set_type(onnx::AttributeProto::INT);
+  group->set_i(kGroups);
+  TestModel model = builder.Write(folder, {}, {});
+  model.inputs.clear();
+  model.outputs.clear();
+  return model;
+}
+
 TestModel MakeListedConvNet(const std::string& folder,
                             const std::vector<int>& sides) {
   Builder builder = ConvNetBuilder("listed", -1);

@@ -53,6 +53,10 @@ TestModel MakeResolution(const std::string& folder, size_t side,
                          bool with_weights = true);
 // The same but for one of its weights.
 TestModel MakeOtherResolution(const std::string& folder, size_t side);
+// One convolution, 'huge', of three groups and a kernel so large that oneDNN
+// has a reference loop for it alone. Not to be run: it takes a minute. Comes
+// without inputs and outputs.
+TestModel MakeHugeKernel(const std::string& folder);
 // A small one with weights and intermediate tensors.
 TestModel MakeChain(const std::string& folder);
 // A model that takes its time to load: tens of megabytes of weights.

@@ -54,6 +54,8 @@ void ToLayer(const core::LayerRow& row, v1::DebugLayer* out) {
       static_cast<uint64_t>(std::max<base::Nanoseconds>(row.time, 0)));
   out->set_tasks(row.tasks);
   out->set_rw_bytes(layer.ddr_read);
+  out->set_kernel(layer.kernel);
+  out->set_is_slow(layer.is_slow);
 }
 
 // One request and one answer, both gRPC's until the call has gone.
