@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -43,33 +42,10 @@ std::vector<const driver::LayerInfo*> SlowLayers(
   return slow;
 }
 
-// What to change in a model that has these.
-std::string Remedy(const std::vector<const driver::LayerInfo*>& slow) {
-  bool has_convolutions = false;
-  bool has_transposed = false;
-  bool has_reals = false;
-  for (const driver::LayerInfo* layer : slow) {
-    const bool transposed = absl::StartsWith(layer->type, "ConvTranspose");
-    has_transposed |= transposed;
-    has_convolutions |= !transposed && absl::StartsWith(layer->type, "Conv");
-    has_reals |= !transposed && layer->data_type != "INT8";
-  }
-  std::vector<std::string> remedies;
-  if (has_convolutions) {
-    remedies.emplace_back(
-        "use 2-D convolutions with small kernels, dilations of 1, and one "
-        "group, one group a channel or groups of a multiple of 16 channels");
-  }
-  if (has_transposed) {
-    remedies.emplace_back(
-        "use 2-D transposed convolutions with small kernels, dilations of 1 "
-        "and one group, or a Resize and a convolution in their place");
-  }
-  if (has_reals) {
-    remedies.emplace_back("export the model quantised to int8");
-  }
-  return absl::StrJoin(remedies, "; or ");
-}
+// Layers whose weights the file holds have kernels on every CPU.
+constexpr char kRemedy[] =
+    "store its weights in the model as constants (initializers) instead of "
+    "computing them while it runs, or export the model quantised to int8";
 
 }  // namespace
 
@@ -88,14 +64,12 @@ std::string SlowLayersText(const std::string& name,
   if (slow.size() > kNamed) {
     named.push_back(absl::StrCat("and ", slow.size() - kNamed, " more"));
   }
-  const std::string remedy = Remedy(slow);
   return absl::StrCat(
       "model '", Short(name), "': no kernel is made on this CPU for ",
       slow.size(),
       " of its layers, which a reference loop computes: each may "
-      "take a hundred times as long as other layers",
-      remedy.empty() ? "" : "; ", remedy,
-      ". They are: ", absl::StrJoin(named, ", "));
+      "take a hundred times as long as other layers; ",
+      kRemedy, ". They are: ", absl::StrJoin(named, ", "));
 }
 
 }  // namespace rknnd::core

@@ -309,10 +309,7 @@ TestModel MakeHugeKernel(const std::string& folder) {
   Builder builder("huge_kernel", kOpset);
   builder.Input("image", {1, kChannels, kSize, kSize});
   builder.Output("sums", {1, kChannels, kLeft, kLeft});
-  const Dims dims = {kChannels, kChannels / kGroups, kKernel, kKernel};
-  builder.Weights(
-      "w", dims,
-      Numbers(kChannels * (kChannels / kGroups) * kKernel * kKernel));
+  builder.Input("w", {kChannels, kChannels / kGroups, kKernel, kKernel});
   onnx::NodeProto& node = builder.Node("Conv", "huge", {"image", "w"}, "sums");
   AddInts(node, "kernel_shape", {kKernel, kKernel});
   onnx::AttributeProto* group = node.add_attribute();
