@@ -123,8 +123,8 @@ struct LayerInfo {
   std::string kernel;
   // No kernel is made for this CPU and shape: tens of times slower than others.
   bool is_slow = false;
-  bool on_cpu = false;    // not the NPU's work: conversions of inputs, outputs
-  bool splits = false;    // the cores of a gang share it out
+  bool on_cpu = false;  // not the NPU's work: conversions of inputs, outputs
+  bool splits = false;  // the cores of a gang share it out
   // By the SoC's timing model, on one core of it, in cycles of that core.
   uint64_t ddr_cycles = 0, npu_cycles = 0;
   uint64_t ddr_bytes = 0;  // read and written, weights included

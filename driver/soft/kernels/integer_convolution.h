@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "driver/soft/tiles/cpu_level.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/tiles/cpu_level.h"
 
 namespace rknnd::soft {
 

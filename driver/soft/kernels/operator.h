@@ -221,9 +221,9 @@ class OperatorTable {
   std::unordered_map<std::string, Operator> operators_;
 };
 
-// Channels per block of floats on this CPU: 16 with AVX-512, 8 on other x86 CPUs
-// from SSE4.1 on and on arm64, else 1. A rule, never a
-// measurement: equal inputs give equal outputs on every start.
+// Channels per block of floats on this CPU: 16 with AVX-512, 8 on other x86
+// CPUs from SSE4.1 on and on arm64, else 1. A rule, never a measurement: equal
+// inputs give equal outputs on every start.
 int ChannelBlock();
 
 }  // namespace rknnd::soft

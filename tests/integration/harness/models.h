@@ -54,8 +54,9 @@ TestModel MakeResolution(const std::string& folder, size_t side,
 // The same but for one of its weights.
 TestModel MakeOtherResolution(const std::string& folder, size_t side);
 // One convolution, 'huge', of three groups and a large kernel whose weights are
-// an input: known before, our own kernel would compute it; so oneDNN's reference
-// loop does. Not to be run: it takes a minute. Comes without inputs and outputs.
+// an input: known before, our own kernel would compute it; so oneDNN's
+// reference loop does. Not to be run: it takes a minute. Comes without inputs
+// and outputs.
 TestModel MakeHugeKernel(const std::string& folder);
 // A small one with weights and intermediate tensors.
 TestModel MakeChain(const std::string& folder);
