@@ -321,7 +321,8 @@ void FloatConvolution::FillPixels(const Phase& phase, int64_t image,
     float* pixels = to + c;
     const int64_t valid = std::min(together, channels - c);
     if (valid == 8) {
-      for (int64_t p = 0; p < count; ++p, from += 8, pixels += channels) {
+      for (int64_t p = 0; p < count;
+           ++p, from += together, pixels += channels) {
         std::memcpy(pixels, from, 8 * kFloat);
       }
     } else if (valid == 1) {

@@ -23,8 +23,8 @@ struct Avx512 {
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + s * 32)));
   }
   static Values Broadcast(const std::byte* at) {
-    return _mm512_castpd_si512(_mm512_broadcastsd_pd(
-        _mm_load_sd(reinterpret_cast<const double*>(at))));
+    return _mm512_broadcastq_epi64(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
   }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(weights, values));

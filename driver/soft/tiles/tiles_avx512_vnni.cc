@@ -21,8 +21,7 @@ struct Avx512Vnni {
     return _mm512_loadu_si512(at);
   }
   static Values Broadcast(const std::byte* at) {
-    return _mm512_castps_si512(
-        _mm512_broadcastss_ps(_mm_load_ss(reinterpret_cast<const float*>(at))));
+    return _mm512_broadcastd_epi32(_mm_loadu_si32(at));
   }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     // g++ 12 copies each sum around the intrinsic of the same name.

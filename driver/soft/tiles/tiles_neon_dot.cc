@@ -20,8 +20,9 @@ struct NeonDot {
     return vld1q_s8(reinterpret_cast<const int8_t*>(at));
   }
   static Values Broadcast(const std::byte* at) {
-    return vreinterpretq_s8_s32(
-        vld1q_dup_s32(reinterpret_cast<const int32_t*>(at)));
+    int32_t cell;
+    std::memcpy(&cell, at, sizeof cell);
+    return vreinterpretq_s8_s32(vdupq_n_s32(cell));
   }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     return vdotq_s32(sum, weights, values);
