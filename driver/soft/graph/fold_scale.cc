@@ -39,7 +39,7 @@ bool HasOnlyOutput(const Node& node, const Uses& uses) {
   return !node.outputs.empty() && node.outputs[0] != kNoValue;
 }
 
-// One number for each channel, or one for all.
+// By what each channel is multiplied, and what is added to it then.
 struct ChannelScale {
   std::vector<double> scale, shift;
 };

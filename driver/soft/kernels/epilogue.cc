@@ -54,7 +54,8 @@ void EpilogueStep::MoveActivationTo(TileEpilogue& epilogue) {
   if (adds_) return;
   switch (kind_) {
     case Activation::kRelu:
-      epilogue.slope = 0.0F;
+      // Not a slope of 0, which makes no number of what is infinite.
+      epilogue.low = 0.0F;
       break;
     case Activation::kLeakyRelu:
       epilogue.slope = alpha_;

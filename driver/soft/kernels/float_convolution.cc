@@ -152,7 +152,6 @@ TileWindow WindowOf(const FloatConvolutionSpec& spec,
   window.outputs =
       spec.output.shape[1] * static_cast<int64_t>(phase.output_first.size());
   window.groups = spec.groups;
-  window.has_padding = true;
   const size_t axes = phase.kernel.size();
   for (size_t a = 0; a < axes; ++a) {
     const size_t at = 3 - axes + a;
@@ -237,8 +236,8 @@ absl::Status FloatConvolution::Make(const KernelRequest& request,
   apart_at_ = scratch_;
   if (step_.adds()) scratch_ += Aligned(spec.output.bytes());
   epilogue_.output = TileOutput::kFloat;
-  epilogue_.low = std::numeric_limits<float>::lowest();
-  epilogue_.high = std::numeric_limits<float>::max();
+  epilogue_.low = -std::numeric_limits<float>::infinity();
+  epilogue_.high = std::numeric_limits<float>::infinity();
   step_.MoveActivationTo(epilogue_);
   has_rest_ = step_.has_rest() || output_.channels % output_.together != 0;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -196,6 +197,45 @@ void Expect(const FloatConvolutionSpec& spec, std::mt19937& random) {
           ASSERT_EQ(output[At(spec.output, 0, c, p)], 0.0F) << "padding";
         }
       }
+    }
+  }
+}
+
+// As of the operators by themselves: neither is hidden by a bound.
+TEST(FloatConvolutionTest, InfinitiesAndWhatIsNoNumberPass) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  FloatConvolutionSpec spec;
+  spec.input = spec.output = {DataType::kFloat32, {1, 1, 1, 4}, {}};
+  ConvolutionPhase phase;
+  phase.kernel = phase.strides = phase.dilations = phase.output_steps = {1, 1};
+  phase.pads = {0, 0};
+  phase.outputs = {1, 4};
+  phase.output_first = {Shape{0, 0}};
+  phase.weights = {2.0F};
+  spec.phases.push_back(phase);
+  const std::vector<float> input = {std::nanf(""), kInfinity, -kInfinity, -3};
+  for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+    Graph graph;
+    Node node;
+    node.epilogue.activation = activation;
+    const NodeView view(graph, node);
+    const bool relu = activation == Activation::kRelu;
+    for (const CpuLevel level : UsableCpuLevels()) {
+      SCOPED_TRACE(CpuLevelName(level));
+      testing::TestWeights weights;
+      const auto kernel = MakeFloatConvolution(
+          {view, {&spec.input, 1}, {&spec.output, 1}, weights}, spec, level);
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      std::vector<float> output(4);
+      std::vector<std::byte> scratch((*kernel)->scratch_size());
+      const std::byte* const from[] = {
+          reinterpret_cast<const std::byte*>(input.data())};
+      std::byte* const to[] = {reinterpret_cast<std::byte*>(output.data())};
+      ASSERT_TRUE((*kernel)->Run(from, to, scratch.data()).ok());
+      EXPECT_TRUE(std::isnan(output[0]));
+      EXPECT_EQ(output[1], kInfinity);
+      EXPECT_EQ(output[2], relu ? 0.0F : -kInfinity);
+      EXPECT_EQ(output[3], relu ? 0.0F : -6.0F);
     }
   }
 }

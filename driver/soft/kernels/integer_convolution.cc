@@ -300,22 +300,23 @@ absl::Status IntegerConvolution::Pack(const KernelRequest& request,
   const auto channels = static_cast<size_t>(window_.outputs);
   const size_t entries = channels * static_cast<size_t>(joined_);
   const size_t stride = entries + kMaxLanes;
-  std::vector<std::array<std::byte, 4>> numbers(3 * stride);
-  const std::vector<int32_t> sums = WeightSums(spec.weights, window_.outputs);
-  for (size_t i = 0; i < entries; ++i) {
-    const size_t c = i % channels;
-    const int32_t start = input_zero_at_.has_value()
-                              ? sums[c]
-                              : -ZeroInForm(input_zero_) * sums[c];
-    const float bias = spec.bias.empty() ? 0.0F : spec.bias[c];
-    const float scale = spec.scale[spec.scale.size() == 1 ? 0 : c];
-    std::memcpy(&numbers[i], &start, sizeof start);
-    std::memcpy(&numbers[stride + i], &bias, sizeof bias);
-    std::memcpy(&numbers[2 * stride + i], &scale, sizeof scale);
-  }
+  const auto fill = [&](std::byte* room) {
+    auto* const start = As<int32_t>(room);
+    float* const bias = As<float>(room) + stride;
+    float* const scale = bias + stride;
+    const std::vector<int32_t> sums = WeightSums(spec.weights, window_.outputs);
+    for (size_t i = 0; i < entries; ++i) {
+      const size_t c = i % channels;
+      start[i] = input_zero_at_.has_value()
+                     ? sums[c]
+                     : -ZeroInForm(input_zero_) * sums[c];
+      bias[i] = spec.bias.empty() ? 0.0F : spec.bias[c];
+      scale[i] = spec.scale[spec.scale.size() == 1 ? 0 : c];
+    }
+  };
   RKNND_ASSIGN_OR_RETURN(
       const std::byte* const kept,
-      request.weights.StoreCopy(std::as_bytes(std::span(numbers))));
+      request.weights.Store(3 * stride * sizeof(float), fill));
   start_ = As<int32_t>(kept);
   epilogue_.bias = As<float>(kept) + stride;
   epilogue_.scale = epilogue_.bias + stride;

@@ -117,7 +117,7 @@ class DnnlPool final : public Kernel {
                         input, output, from(window.strides),
                         from(window.kernel), from(window.pads_begin), end),
         attributes, CpuEngine());
-    // Its kernels for AVX and AVX2 take four times as long as our loops.
+    // Its kernels for AVX and AVX2 are slower than our loops by a multiple.
     const std::string_view name = chosen.impl_info_str();
     if (!IsGenerated(name) || name == "jit:avx" || name == "jit:avx2") {
       return absl::UnimplementedError("our loops are quicker");

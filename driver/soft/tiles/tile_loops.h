@@ -113,8 +113,14 @@ struct TileLoops {
     [[nodiscard]] Floats Steps(const Floats& sums) const {
       Floats v = (sums + bias) * scale;
       v = v < 0.0F ? v * slope : v;
-      v = v > low ? v : low;
-      return v < high ? v : high;
+      if constexpr (kIsFloat) {
+        // What is not a number stays so; of bytes it becomes the lowest.
+        v = v < low ? low : v;
+        return v > high ? high : v;
+      } else {
+        v = v > low ? v : low;
+        return v < high ? v : high;
+      }
     }
     [[nodiscard]] Bytes Round(const Floats& steps) const {
       if constexpr (kIsFloat) {
