@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/blocked_signals.h"
+#include "base/posix/environment.h"
 #include "base/posix/mutex.h"
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
@@ -122,16 +122,10 @@ void LocalDaemon::Run(bool vendor_sharing) {
   NoLog log;
   RuntimeOptions options;
   options.device = "soft";
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): as every library that reads options
-  const char* soc = std::getenv("RKNND_SOC");
-  if (soc != nullptr && *soc != '\0') options.soc = soc;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): likewise
-  const char* pace = std::getenv("RKNND_PACE");
-  options.pace = pace != nullptr && std::string_view(pace) == "on";
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): likewise
-  const char* cache = std::getenv("RKNND_CACHE");
-  options.incoherent =
-      cache != nullptr && std::string_view(cache) == "incoherent";
+  const std::string soc = base::FromEnvironment("RKNND_SOC");
+  if (!soc.empty()) options.soc = soc;
+  options.pace = base::FromEnvironment("RKNND_PACE") == "on";
+  options.incoherent = base::FromEnvironment("RKNND_CACHE") == "incoherent";
   options.vendor_sharing = vendor_sharing;
   options.scheduling.spin = AutomaticSpin();
   options.log = &log;

@@ -5,10 +5,11 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <utility>
+
+#include "base/posix/environment.h"
 
 namespace rknnd::client {
 namespace {
@@ -36,12 +37,6 @@ constexpr char kServiceConfig[] = R"({
   }]
 })";
 
-std::string FromEnv(const char* name) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
-  const char* value = getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 Expected<std::string> ReadFile(const char* variable, const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
       std::fopen(path.c_str(), "re"), &std::fclose);
@@ -63,7 +58,7 @@ Expected<std::string> ReadFile(const char* variable, const std::string& path) {
 
 // Leaves `text` as it is where the variable is not set.
 Expected<void> ReadNamedFile(const char* variable, std::string* text) {
-  const std::string path = FromEnv(variable);
+  const std::string path = base::FromEnvironment(variable);
   if (path.empty()) return {};
   Expected<std::string> read = ReadFile(variable, path);
   if (!read.ok()) return std::move(read).error();
@@ -72,7 +67,7 @@ Expected<void> ReadNamedFile(const char* variable, std::string* text) {
 }
 
 Expected<std::string> ReadToken() {
-  std::string token = FromEnv("RKNND_TOKEN");
+  std::string token = base::FromEnvironment("RKNND_TOKEN");
   if (Expected<void> read = ReadNamedFile("RKNND_TOKEN_FILE", &token);
       !read.ok()) {
     return std::move(read).error();
@@ -180,18 +175,18 @@ Expected<DialOptions> ReadDialOptions(const std::string& address) {
   if (!token.ok()) return std::move(token).error();
   options.token = *std::move(token);
   if (!options.token.empty() && !options.tls && !IsLoopback(options.target) &&
-      FromEnv("RKNND_GRPC_INSECURE") != "1") {
+      base::FromEnvironment("RKNND_GRPC_INSECURE") != "1") {
     return Error{Code::kUnauthenticated,
                  "the token for " + address +
                      " would cross the network in plain text, for everybody to "
                      "read: set RKNND_TLS_CA, or RKNND_GRPC_INSECURE=1 where "
                      "that network is trusted"};
   }
-  options.service_config = FromEnv("RKNND_GRPC_SERVICE_CONFIG");
+  options.service_config = base::FromEnvironment("RKNND_GRPC_SERVICE_CONFIG");
   if (options.service_config.empty()) options.service_config = kServiceConfig;
   // A proxy that was set for web pages leads to no board; one that was set for
   // gRPC is meant.
-  options.http_proxy = !FromEnv("grpc_proxy").empty();
+  options.http_proxy = !base::FromEnvironment("grpc_proxy").empty();
   return options;
 }
 

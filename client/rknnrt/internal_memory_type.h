@@ -7,14 +7,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "client/rknnrt/target.h"
 
 namespace rknnd::client {
 
-// KiB at most, 0: no bound; nothing where the text (null: not set) asks for no
+// KiB at most, 0: no bound; nothing where the text (empty: not set) asks for no
 // SRAM or cannot be understood, which the log says.
-std::optional<uint32_t> ParseInternalMemoryType(const char* text);
+std::optional<uint32_t> ParseInternalMemoryType(std::string_view text);
 
 // Adds what the variable says, as it was at the first call.
 void AskForSram(ContextRequest* request);

@@ -15,7 +15,6 @@ TEST(InternalMemoryTypeTest, SramWithANumberIsABoundInKib) {
 }
 
 TEST(InternalMemoryTypeTest, AnythingElseAsksForNone) {
-  EXPECT_EQ(ParseInternalMemoryType(nullptr), std::nullopt);
   for (const char* text : {"", "ddr", "SRAM", "sram#", "sram#-1", "sram#1k",
                            "sram#99999999999999", "sram256"}) {
     EXPECT_EQ(ParseInternalMemoryType(text), std::nullopt) << text;

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
 
+#include "base/posix/environment.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
@@ -86,21 +86,21 @@ std::string_view LevelName(LogLevel level) {
 
 }  // namespace
 
-uint32_t ParseLogLevel(const char* text) {
+uint32_t ParseLogLevel(std::string_view text) {
   constexpr auto kDefault = static_cast<uint32_t>(LogLevel::kError);
   constexpr auto kHighest = static_cast<uint32_t>(LogLevel::kTrace);
-  if (text == nullptr || *text == '\0') return kDefault;
+  if (text.empty()) return kDefault;
   uint32_t level = 0;
-  for (; *text != '\0'; ++text) {
-    if (*text < '0' || *text > '9') return kDefault;
-    level = std::min(kHighest, level * 10 + static_cast<uint32_t>(*text - '0'));
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9') return kDefault;
+    level = std::min(kHighest, level * 10 + static_cast<uint32_t>(digit - '0'));
   }
   return level;
 }
 
 uint32_t EnabledLogLevel() {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, before we make threads
-  static const uint32_t level = ParseLogLevel(getenv("RKNN_LOG_LEVEL"));
+  static const uint32_t level =
+      ParseLogLevel(base::FromEnvironment("RKNN_LOG_LEVEL"));
   return level;
 }
 

@@ -22,9 +22,9 @@ enum class LogLevel : uint32_t {
 // and nothing else, as by the vendor's library.
 uint32_t EnabledLogLevel();
 
-// What EnabledLogLevel makes of the variable's text (null: not set): digits
+// What EnabledLogLevel makes of the variable's text (empty: not set): digits
 // above 5 count as 5, anything else as not set.
-uint32_t ParseLogLevel(const char* text);
+uint32_t ParseLogLevel(std::string_view text);
 
 // One line on stderr in one write, if `level` is enabled. Thread: any.
 void Log(LogLevel level, std::string_view text);

@@ -11,7 +11,6 @@ namespace rknnd::client {
 namespace {
 
 TEST(LogTest, ErrorsAloneArePrintedWhenNothingIsSet) {
-  EXPECT_EQ(ParseLogLevel(nullptr), 1U);
   EXPECT_EQ(ParseLogLevel(""), 1U);
   EXPECT_EQ(ParseLogLevel("loud"), 1U);
 }

@@ -3,11 +3,11 @@
 #include "client/rknnrt/open_target.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "base/posix/environment.h"
 #include "base/posix/socket.h"
 #include "client/rknnrt/progress.h"
 #include "client/session/local_library.h"
@@ -28,12 +28,6 @@ constexpr char kRestartWait[] = "RKNND_RESTART_WAIT";
 constexpr uint32_t kLongestWait = 86400;
 // A killed daemon is started again within that, or by somebody's hand.
 constexpr base::Nanoseconds kFirstWait = 2 * base::kSecond;
-
-std::string FromEnv(const char* name) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): programs set it before they start
-  const char* value = getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 void TellTransfer(void* /*user*/, const char* what, uint64_t done,
                   uint64_t total) {
@@ -80,13 +74,16 @@ Expected<TargetSpec> ParseTarget(const std::string& text) {
                    "' is none of unix:PATH, local: and tcp://HOST:PORT"};
 }
 
-std::string TargetFromEnv() { return FromEnv("RKNND_TARGET"); }
+std::string TargetFromEnv() {
+  return base::FromEnvironment("RKNND_TARGET");
+}
 
 Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
   Expected<TargetSpec> spec = ParseTarget(text);
   if (!spec.ok()) return std::move(spec).error();
   SessionOptions options;
-  Expected<base::Nanoseconds> wait = ParseRestartWait(FromEnv(kRestartWait));
+  Expected<base::Nanoseconds> wait =
+      ParseRestartWait(base::FromEnvironment(kRestartWait));
   if (!wait.ok()) return std::move(wait).error();
   options.rebuild_bound = *wait;
   switch (spec->kind) {
@@ -96,7 +93,7 @@ Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
       options.first_wait = kFirstWait;
       break;
     case TargetSpec::Kind::kLocal: {
-      std::string sharing = FromEnv("RKNND_SHARING");
+      std::string sharing = base::FromEnvironment("RKNND_SHARING");
       if (sharing.empty()) sharing = "full";
       options.dial = [sharing] { return ConnectLocal(sharing); };
       options.name = "the NPU inside this process (local:)";
