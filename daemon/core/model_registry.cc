@@ -65,9 +65,9 @@ const std::shared_ptr<const LoadedModel>& ModelUse::model() const {
   return entry_->model;
 }
 
-uint32_t ModelUse::reach() const { return entry_->reach; }
-
-void ModelUse::set_reach(uint32_t cores) { entry_->reach = cores; }
+void ModelUse::Reach(uint32_t cores) {
+  if (entry_ != nullptr) entry_->reach |= cores;
+}
 
 void ModelUse::CountLoad() { ++entry_->loads; }
 

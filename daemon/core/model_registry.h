@@ -50,7 +50,8 @@ enum class ModelState { kLoading, kResident, kGrace, kGone };
 
 struct ModelEntry;
 
-// Keeps a model resident. Thread: loop.
+// Keeps a model resident; or none, as a context has it that never runs.
+// Thread: loop.
 class ModelUse {
  public:
   ModelUse() = default;
@@ -60,13 +61,12 @@ class ModelUse {
   ModelUse& operator=(const ModelUse&) = delete;
   ~ModelUse();
 
-  // Another use of the same model.
+  // Another use of the same model. This and model() need one.
   [[nodiscard]] ModelUse Duplicate() const;
   [[nodiscard]] const std::shared_ptr<const LoadedModel>& model() const;
-  // Cores that some context of this model may run on (bits), which decides
-  // whose arenas must fit it. Forgotten only with the model.
-  [[nodiscard]] uint32_t reach() const;
-  void set_reach(uint32_t cores);
+  // Some context of this model may run on these cores too (bits): their arenas
+  // must fit it. Forgotten only with the model.
+  void Reach(uint32_t cores);
   // For `loads` in reports: one more rknn_init got this model.
   void CountLoad();
 

@@ -76,8 +76,7 @@ void SessionImpl::MoveTo(uint32_t context, uint32_t core_mask,
         const bool wanted = found != self->contexts_.end() &&
                             found->second.core_mask_change == change;
         if (fits.ok() && wanted) {
-          ModelUse& use = found->second.use;
-          use.set_reach(use.reach() | need.cores);
+          found->second.use.Reach(need.cores);
           self->ChangeCoreMask(found->second, core_mask, cores);
         } else if (!wanted) {
           // Destroyed, or changed again since: as if that came after this.

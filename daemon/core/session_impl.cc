@@ -187,7 +187,7 @@ void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
           return;
         }
         if (!arena.ok()) return done(arena.status());
-        if (!own) kept->set_reach(kept->reach() | first.cores);
+        if (!own) kept->Reach(first.cores);
         done(self->AddContext(request, std::move(*kept), *std::move(arena),
                               begins));
         if (!(begins == cores)) self->WidenLater(request, cores);

@@ -415,6 +415,16 @@ TEST_F(SessionMemoryTest, ContextThatOnlyAnswersQueriesKeepsNoWeights) {
   EXPECT_TRUE(Mentions(Run(session_, 1), "INFO_ONLY"));
 }
 
+TEST_F(SessionMemoryTest, ContextThatOnlyAnswersQueriesTakesAnyCoreMask) {
+  Upload(session_, kModel);
+  ASSERT_TRUE(Create(session_, 1, kModel, kInfoOnly)->ok());
+  for (const uint32_t mask : {1U, 2U, 7U, 0U}) {
+    EXPECT_EQ(SetCoreMaskNow(session_, 1, mask), absl::OkStatus()) << mask;
+  }
+  EXPECT_FALSE(SetCoreMaskNow(session_, 1, 1U << 31).ok());
+  EXPECT_TRUE(Mentions(Run(session_, 1), "INFO_ONLY"));
+}
+
 TEST_F(SessionMemoryTest, ContextsThatOnlyAnswerQueriesShareWhatTheyTell) {
   Upload(session_, kModel);
   for (uint32_t context = 1; context <= 50; ++context) {
