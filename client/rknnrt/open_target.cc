@@ -74,9 +74,7 @@ Expected<TargetSpec> ParseTarget(const std::string& text) {
                    "' is none of unix:PATH, local: and tcp://HOST:PORT"};
 }
 
-std::string TargetFromEnv() {
-  return base::FromEnvironment("RKNND_TARGET");
-}
+std::string TargetFromEnv() { return base::FromEnvironment("RKNND_TARGET"); }
 
 Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
   Expected<TargetSpec> spec = ParseTarget(text);

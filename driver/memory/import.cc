@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -34,10 +35,31 @@ bool IsOn(const struct statfs& filesystem, long magic) {  // NOLINT: statfs's
   return filesystem.f_type == static_cast<decltype(filesystem.f_type)>(magic);
 }
 
+// What the kernel calls an open file: of all that is no file with a path, its
+// kind. Takes no lock that a client can hold. Empty where there is no /proc.
+std::string LinkOf(int fd) {
+  std::array<char, 64> link{};
+  const std::string path = absl::StrCat("/proc/self/fd/", fd);
+  const ssize_t size = readlink(path.c_str(), link.data(), link.size());
+  return size <= 0 ? "" : std::string(link.data(), static_cast<size_t>(size));
+}
+
+// "/dmabuf:" and the name of it; the second is Linux's before 5.3. A client can
+// call a file of its own the first, which does no harm: the fdinfo of files
+// takes nobody's locks.
+bool MayBeDmaBuf(std::string_view link) {
+  return link.starts_with("/dmabuf:") || link == "anon_inode:dmabuf";
+}
+
 // Who exported a dma-buf, from the line "exp_name:" of its fdinfo; empty of all
-// other kinds, nothing where there is no fdinfo. That line stands before the
-// name a client can set.
+// other kinds, nothing where there is no /proc. That line stands before the
+// name a client can set. The fdinfo of no other kind is looked at: that of an
+// epoll set waits for a lock which its owner can hold for ever, with events
+// that are written into a page that never comes.
 std::optional<std::string> ExporterOf(int fd) {
+  const std::string link = LinkOf(fd);
+  if (link.empty()) return std::nullopt;
+  if (!MayBeDmaBuf(link)) return std::string();
   const std::string path = absl::StrCat("/proc/self/fdinfo/", fd);
   const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return std::nullopt;

@@ -4,16 +4,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <string>
+#include <thread>
 
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
@@ -217,6 +225,73 @@ TEST(ImportedMemoryTest, AnImportedMemfdCannotBeTruncatedAfterwards) {
   const UniqueFd fd = SealedWith(F_SEAL_SHRINK);
   ASSERT_THAT(CheckImport(fd.get()), IsOk());
   EXPECT_NE(ftruncate(fd.get(), 0), 0);
+}
+
+// An epoll set whose lock is held for as long as its owner likes: a thread of
+// his gets an event into a page that never comes.
+class HeldEpollSet {
+ public:
+  // Not valid() where the kernel gives us no userfaultfd.
+  HeldEpollSet() {
+    faults_.reset(
+        static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)));
+    page_ = mmap(nullptr, kPage, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
+    uffdio_register missing{
+        .range = Range(), .mode = UFFDIO_REGISTER_MODE_MISSING, .ioctls = 0};
+    if (!faults_.valid() || ioctl(faults_.get(), UFFDIO_API, &api) != 0 ||
+        ioctl(faults_.get(), UFFDIO_REGISTER, &missing) != 0) {
+      return;
+    }
+    event_.reset(eventfd(1, EFD_CLOEXEC));
+    set_.reset(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    epoll_ctl(set_.get(), EPOLL_CTL_ADD, event_.get(), &event);
+    owner_ = std::thread([this] {
+      epoll_wait(set_.get(), static_cast<epoll_event*>(page_), 1, -1);
+    });
+    pollfd fault{.fd = faults_.get(), .events = POLLIN, .revents = 0};
+    valid_ = poll(&fault, 1, 10000) == 1;
+  }
+  ~HeldEpollSet() {
+    Release();
+    if (owner_.joinable()) owner_.join();
+    munmap(page_, kPage);
+  }
+
+  [[nodiscard]] bool valid() const { return valid_; }
+  [[nodiscard]] int fd() const { return set_.get(); }
+  void Release() {
+    uffdio_zeropage zero{.range = Range(), .mode = 0, .zeropage = 0};
+    if (faults_.valid()) ioctl(faults_.get(), UFFDIO_ZEROPAGE, &zero);
+  }
+
+ private:
+  static constexpr size_t kPage = 4096;
+
+  [[nodiscard]] uffdio_range Range() const {
+    return {.start = reinterpret_cast<uint64_t>(page_), .len = kPage};
+  }
+
+  UniqueFd faults_, event_, set_;
+  void* page_ = nullptr;
+  std::thread owner_;
+  bool valid_ = false;
+};
+
+TEST(CheckImportTest, AnEpollSetThatIsHeldHoldsNobody) {
+  HeldEpollSet held;
+  if (!held.valid()) GTEST_SKIP() << "this kernel gives us no userfaultfd";
+  std::promise<absl::Status> judged;
+  std::future<absl::Status> status = judged.get_future();
+  std::thread judge([&] { judged.set_value(CheckImport(held.fd()).status()); });
+  const bool in_time =
+      status.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  held.Release();
+  judge.join();
+  EXPECT_TRUE(in_time) << "it waited for the set's owner";
+  EXPECT_THAT(status.get(), IsRefusedAs("an eventfd, epoll set"));
 }
 
 }  // namespace
