@@ -21,6 +21,7 @@
 
 #include "base/posix/unique_fd.h"
 #include "client/ctl/control_connection.h"
+#include "client/ctl/text.h"
 
 namespace rknnd::client {
 namespace {
@@ -39,7 +40,7 @@ constexpr std::array<int, 6> kForwarded = {SIGINT,  SIGTERM, SIGHUP,
                                            SIGQUIT, SIGUSR1, SIGUSR2};
 
 void Say(const std::string& text) {
-  std::fprintf(stderr, "rknnctl: %s\n", text.c_str());
+  std::fprintf(stderr, "rknnctl: %s\n", Printable(text).c_str());
 }
 
 std::string Join(const std::vector<std::string>& words) {

@@ -156,7 +156,7 @@ Expected<int> FollowLogs(const LogsOptions& options) {
   if (!writes) failure = Error{Code::kUnknown, "cannot write to stdout"};
   if (!failure) return 0;
   // Not the document's any more, which has been closed.
-  std::fprintf(stderr, "rknnctl: %s\n", failure->message.c_str());
+  std::fprintf(stderr, "rknnctl: %s\n", Printable(failure->message).c_str());
   return 1;
 }
 

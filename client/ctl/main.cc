@@ -26,6 +26,7 @@
 #include "client/ctl/report.h"
 #include "client/ctl/sram.h"
 #include "client/ctl/terminal.h"
+#include "client/ctl/text.h"
 #include "client/ctl/trace.h"
 #include "client/ctl/watch.h"
 #include "rknnd.h"
@@ -52,7 +53,7 @@ constexpr std::string_view kLaterVerbs[] = {"convert"};
 std::string Dump(const Json& json) { return DumpJson(json) + "\n"; }
 
 int Fail(bool json, int exit_code, const std::string& message) {
-  std::fprintf(stderr, "rknnctl: %s\n", message.c_str());
+  std::fprintf(stderr, "rknnctl: %s\n", Printable(message).c_str());
   if (json) std::fputs(Dump({{"error", message}}).c_str(), stdout);
   return exit_code;
 }

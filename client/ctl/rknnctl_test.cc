@@ -200,6 +200,20 @@ TEST_F(RknnctlTest, OwnSessionIsLeftOutAndStrangeNamesAreStillJson) {
   EXPECT_EQ(json[0]["id"], 4);
 }
 
+TEST_F(RknnctlTest, WordsOfADaemonSteerNoTerminal) {
+  const ScriptedDaemon daemon(socket_path(), [](const wire::Frame& request) {
+    std::vector<wire::Frame> replies;
+    replies.push_back(client::RefusalOf(request, base::Code::kInternal,
+                                        "node '\x1b]0;mine\a' failed"));
+    return replies;
+  });
+
+  const Result result = Run("--target unix:" + socket_path() + " sessions");
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("node '?]0;mine?' failed"));
+}
+
 TEST_F(RknnctlTest, TablesAreForPeople) {
   wire::Report report;
   wire::BufferReport buffer{};

@@ -1,6 +1,5 @@
-// Text on a terminal: what may be shown of bytes that others chose, how many
-// columns it takes, and how much of it fits. Pure functions; used by all that
-// rknnctl prints for people.
+// Text on a terminal: how many columns it takes, and how much of it fits. Pure
+// functions; used by all that rknnctl prints for people.
 
 #ifndef CLIENT_CTL_TEXT_H_
 #define CLIENT_CTL_TEXT_H_
@@ -9,12 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/posix/printable.h"
+
 namespace rknnd::client {
 
-// Without what a terminal would act on or a reader would be misled by: control
-// characters (C0 and C1), characters that turn the direction of writing, line
-// separators and bytes that are no UTF-8 become one '?' each.
-[[nodiscard]] std::string Printable(std::string_view text);
+// What others chose goes through it before it is shown
+// (base/posix/printable.h).
+using base::Printable;
 
 // Columns that text takes which is Printable: two for each wide character (of
 // East Asian scripts, emoji), none for one that is put on another.

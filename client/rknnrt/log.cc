@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/posix/environment.h"
+#include "base/posix/printable.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
@@ -51,14 +52,15 @@ char* ErrorRoom() {
   return static_cast<char*>(room);
 }
 
-// Text put together in place, cut where the room ends.
+// Text put together in place, cut where the room ends. It names what others
+// chose: nodes of models, servers, programs.
 class Line {
  public:
   Line(char* room, size_t size) : room_(room), size_(size) {}
   void Append(std::string_view text) {
     const size_t part = wire::FittingPrefix(text, size_ - used_);
     std::memcpy(room_ + used_, text.data(), part);
-    used_ += part;
+    used_ += base::MakePrintable(room_ + used_, part);
   }
   [[nodiscard]] size_t used() const { return used_; }
 
@@ -124,7 +126,7 @@ void LogText(LogLevel level, std::string_view text) {
     const size_t end = std::min(text.find('\n'), text.size());
     lines += "rknnd: ";
     lines += LevelName(level);
-    lines += text.substr(0, end);
+    lines += base::Printable(text.substr(0, end));
     lines += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
   }

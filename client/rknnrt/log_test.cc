@@ -36,6 +36,17 @@ TEST(LogTest, EndlessMessageIsCut) {
   EXPECT_EQ(std::string(LastError()).substr(0, 4), "f: x");
 }
 
+TEST(LogTest, WhatOthersChoseSteersNoTerminal) {
+  SetLastError("f", "node '\x1b]0;mine\a' of \xff");
+  EXPECT_STREQ(LastError(), "f: node '?]0;mine?' of ?");
+  testing::internal::CaptureStderr();
+  Log(LogLevel::kError, "node '\x1b[2J'\nrknnd: all is well");
+  LogText(LogLevel::kError, "one \x1b[2J\ntwo");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "rknnd: error: node '?[2J'?rknnd: all is well\n"
+            "rknnd: error: one ?[2J\nrknnd: error: two\n");
+}
+
 TEST(LogTest, LineIsWrittenWhole) {
   testing::internal::CaptureStderr();
   Log(LogLevel::kError, "no NPU");

@@ -10,15 +10,6 @@
 
 namespace rknnd::transport {
 
-std::string Printable(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) c = '?';
-  }
-  return result;
-}
-
 FailureLog::FailureLog(EventLog* log, const base::Clock* clock)
     : log_(log), clock_(clock) {
   for (Limit& limit : limits_) limit.refilled = clock->Now();

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "base/posix/printable.h"
 #include "daemon/core/events.h"
 #include "daemon/core/types.h"
 
@@ -78,8 +79,8 @@ class FailureLog {
   Counts failures_ RKNND_GUARDED_BY(mutex_){};
 };
 
-// Text of a client without what would break a line or steer a terminal.
-std::string Printable(std::string_view text);
+// What clients chose goes through it before anybody sees it.
+using base::Printable;
 
 }  // namespace rknnd::transport
 
