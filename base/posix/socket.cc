@@ -318,16 +318,32 @@ Expected<std::vector<gid_t>> GetPeerGroups(int socket) {
   }
 }
 
+Expected<UniqueFd> OpenPidFd(pid_t pid) {
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (fd >= 0) return UniqueFd(fd);
+  if (errno == ESRCH) {
+    return Error{Code::kNotFound,
+                 "process " + std::to_string(pid) + " has ended"};
+  }
+  if (errno == ENOSYS || errno == EINVAL) {
+    return Error{Code::kUnimplemented,
+                 "process " + std::to_string(pid) +
+                     " cannot be watched: this kernel has no pidfd_open, or "
+                     "the process is in no name space of ours"};
+  }
+  return ErrnoError(errno, "watch a process");
+}
+
 Expected<UniqueFd> GetPeerPidFd(int socket) {
   int fd = -1;
   socklen_t size = sizeof(fd);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
     return UniqueFd(fd);
   }
-  if (errno == ENOPROTOOPT) {
-    return Error{Code::kUnimplemented, "this kernel has no SO_PEERPIDFD"};
-  }
-  return ErrnoError(errno, "ask for a peer's pidfd");
+  if (errno != ENOPROTOOPT) return ErrnoError(errno, "ask for a peer's pidfd");
+  Expected<PeerCredentials> peer = GetPeerCredentials(socket);
+  if (!peer.ok()) return std::move(peer).error();
+  return OpenPidFd(peer->pid);
 }
 
 Expected<void> SendMessage(int socket, std::span<const std::byte> bytes,

@@ -54,8 +54,13 @@ Expected<PeerCredentials> GetPeerCredentials(int socket);
 // The peer's supplementary groups when it connected; empty on kernels before
 // 4.13, which do not tell.
 Expected<std::vector<gid_t>> GetPeerGroups(int socket);
-// The peer's pidfd, readable once it has exited. kUnimplemented on kernels
-// without SO_PEERPIDFD.
+// Readable once the process has exited. kNotFound when it has already,
+// kUnimplemented on kernels before 5.3, and for a process of another name space
+// of pids (0).
+Expected<UniqueFd> OpenPidFd(pid_t pid);
+// The same of the process that connected. Before Linux 6.5 (SO_PEERPIDFD) it is
+// found by its number, which another may have got if it exited in the meantime:
+// then the end of file must do.
 Expected<UniqueFd> GetPeerPidFd(int socket);
 
 enum class Block { kYes, kNo };

@@ -435,6 +435,36 @@ TEST_F(ListenTest, ThePeersPidFdFiresWhenItExits) {
   waitpid(child, nullptr, 0);
 }
 
+TEST(PidFdTest, FiresWhenTheProcessExits) {
+  auto gate = *SeqpacketPair();
+  const pid_t child = fork();
+  if (child == 0) {
+    gate.first.reset();
+    std::array<std::byte, 1> byte = {};
+    static_cast<void>(
+        ReceiveMessage(gate.second.get(), byte, Block::kYes).ok());
+    _exit(0);
+  }
+  gate.second.reset();
+  const Expected<UniqueFd> pidfd = OpenPidFd(child);
+  ASSERT_TRUE(pidfd.ok()) << pidfd.error().message;
+  EXPECT_TRUE(ClosesOnExec(pidfd->get()));
+  EXPECT_FALSE(IsReadable(pidfd->get()));
+  gate.first.reset();
+  pollfd exited = {pidfd->get(), POLLIN, 0};
+  EXPECT_EQ(poll(&exited, 1, -1), 1);
+  waitpid(child, nullptr, 0);
+  const Expected<UniqueFd> gone = OpenPidFd(child);
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().code, Code::kNotFound);
+}
+
+TEST(PidFdTest, ProcessOfAnotherNameSpaceIsNotWatched) {
+  const Expected<UniqueFd> pidfd = OpenPidFd(0);
+  ASSERT_FALSE(pidfd.ok());
+  EXPECT_EQ(pidfd.error().code, Code::kUnimplemented);
+}
+
 TEST(EventFdTest, SignalsAreCountedAndNeverBlock) {
   const Expected<UniqueFd> fd = MakeEventFd();
   ASSERT_TRUE(fd.ok());

@@ -51,7 +51,8 @@ extern "C" {
 // Weights are those of the context in rknn_init_extend.ctx.
 #define RKNN_FLAG_SHARE_WEIGHT_MEM 0x00000020
 // rknn_run starts once the fence in rknn_run_extend.fence_fd can be read: a
-// sync_file, eventfd, pipe, timerfd or Unix socket.
+// sync_file, eventfd, pipe, timerfd, end of a socketpair, or accepted Unix
+// connection.
 #define RKNN_FLAG_FENCE_IN_OUTSIDE 0x00000040
 // rknn_run returns at once and puts a descriptor into rknn_run_extend.fence_fd
 // that can be read once the run has ended, or when the daemon has died:

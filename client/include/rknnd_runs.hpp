@@ -46,7 +46,8 @@ class Fence {
  public:
   // None.
   Fence() = default;
-  // Takes a sync_file, an eventfd, a pipe, a timerfd or a Unix socket.
+  // Takes a sync_file, an eventfd, a pipe, a timerfd, an end of a socketpair or
+  // an accepted Unix connection.
   explicit Fence(int fd) : fd_(fd) {}
   Fence(Fence&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fence& operator=(Fence&& other) noexcept {

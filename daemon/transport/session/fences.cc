@@ -114,9 +114,19 @@ absl::Status CheckInFence(const std::string& name, const std::string& link,
     return absl::OkStatus();
   }
   if (absl::StartsWith(link, "socket:[")) {
-    if (IsUnixSocket(fd)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is a socket of the network: ", kInKinds));
+    if (!IsUnixSocket(fd)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " is a socket of the network: ", kInKinds));
+    }
+    // A client's end of its own session would keep that open behind it.
+    bool unnamed = true;
+    if (HasNoName(getpeername, fd, &unnamed) && !unnamed) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name,
+          " is a connection to a socket with a name, as a session is: use one "
+          "end of a socketpair"));
+    }
+    return absl::OkStatus();
   }
   if (link == "anon_inode:[eventpoll]") {
     return absl::InvalidArgumentError(

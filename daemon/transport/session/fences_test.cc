@@ -102,6 +102,18 @@ TEST(CheckFenceTest, FifoOfTheClientIsAPipe) {
   EXPECT_EQ(CheckIn(fifo), absl::OkStatus());
 }
 
+TEST(CheckFenceTest, OwnEndOfASessionIsRefused) {
+  const Folder folder;
+  const UniqueFd listener =
+      *base::ListenUnix(folder.File("session.sock"), 0600);
+  const UniqueFd client = *base::ConnectUnix(folder.File("session.sock"));
+  const absl::Status refused = CheckIn(client);
+  EXPECT_TRUE(Mentions(refused, "fence 7 is a connection to a socket with a"))
+      << refused;
+  // Of a program that others connect to, it is as good as a socketpair's.
+  EXPECT_EQ(CheckIn(*base::Accept(listener.get())), absl::OkStatus());
+}
+
 TEST(CheckFenceTest, EpollSetIsRefused) {
   const absl::Status refused = CheckIn(UniqueFd(epoll_create1(EPOLL_CLOEXEC)));
   EXPECT_TRUE(Mentions(refused, "fence 7 is an epoll set")) << refused;

@@ -250,7 +250,8 @@ absl::Status SessionServer::Admit(
     } else if (pidfd.error().code == base::Code::kNotFound) {
       return absl::CancelledError("the client ended before it was served");
     }
-    // Else a kernel without pidfds of peers: the end of file must do.
+    // Else a kernel without pidfds, or a client of another name space: the end
+    // of file must do.
   }
   MakeRoom(peer.allocation.get());
   auto connection = std::make_shared<Connection>(
