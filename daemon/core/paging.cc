@@ -35,7 +35,8 @@ absl::StatusOr<PagedMemory> MakeMemory(const Paging& paging, uint64_t size,
 }
 
 void FreeMemory(const Paging& paging, PagedMemory memory) {
-  if (memory.size <= kInlineBytes || memory.memory == nullptr) return;
+  if (memory.size <= kInlineBytes) return;
+  if (!memory.fd.valid() && memory.memory == nullptr) return;
   // Copyable, as tasks are; a task that is never run frees it all the same.
   auto large = std::make_shared<PagedMemory>(std::move(memory));
   paging.pager->Post([large = std::move(large)]() mutable { large.reset(); });

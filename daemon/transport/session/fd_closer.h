@@ -1,6 +1,7 @@
 // Closes what clients have sent, on threads that may wait for them: a client
-// decides how long it takes to close a connection of its own that lingers, or a
-// file of its own file system, and the loop waits for nobody. Used by the
+// decides how long it takes to close a connection of its own that lingers, a
+// file of its own file system or gigabytes of memory, and the loop waits for
+// nobody. Used by the
 // server and its connections.
 
 #ifndef DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
@@ -42,8 +43,8 @@ class FdCloser {
 };
 
 // While one lives, what UniqueFd would close on this thread is appended to
-// `left` in its place; but memfds, which nobody waits for. Nested, the inner
-// one counts. Thread: that which made it.
+// `left` in its place; but memfds of few pages, which take no time. Nested, the
+// inner one counts. Thread: that which made it.
 class ClosesElsewhere {
  public:
   explicit ClosesElsewhere(std::vector<base::UniqueFd>* left);

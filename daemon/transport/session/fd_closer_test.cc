@@ -93,7 +93,7 @@ TEST(FdCloserTest, ItsEndWaitsForWhatCanBeClosed) {
   EXPECT_TRUE(pipe.IsClosed(0));
 }
 
-TEST(ClosesElsewhereTest, LeavesAllButMemfds) {
+TEST(ClosesElsewhereTest, LeavesAllButLittleMemory) {
   std::vector<base::UniqueFd> left;
   Pipe pipe;
   const int number = pipe.write.get();
@@ -107,6 +107,19 @@ TEST(ClosesElsewhereTest, LeavesAllButMemfds) {
   EXPECT_FALSE(pipe.IsClosed(0));
   left.clear();
   EXPECT_TRUE(pipe.IsClosed(0));
+}
+
+TEST(ClosesElsewhereTest, LeavesMemoryOfManyPages) {
+  constexpr uint64_t kMany = uint64_t{2} << 20;
+  std::vector<base::UniqueFd> left;
+  {
+    const ClosesElsewhere elsewhere(&left);
+    // Without a page yet, whatever its size.
+    ASSERT_TRUE(base::MakeMemfd("none", kMany).ok());
+    base::UniqueFd filled = *base::MakeMemfd("filled", kMany);
+    ASSERT_TRUE(base::FillMemfd(filled.get(), kMany).ok());
+  }
+  EXPECT_EQ(left.size(), 1U);
 }
 
 }  // namespace
