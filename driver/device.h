@@ -15,6 +15,7 @@
 #ifndef DRIVER_DEVICE_H_
 #define DRIVER_DEVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -326,6 +327,9 @@ struct JobRequest {
   bool keep_input_caches = false, keep_output_caches = false;
   // Null but for runs that are dumped, which are slow and may allocate.
   LayerSink* layer_sink = nullptr;
+  // Becomes true, by any thread, once nobody wants the answer: a device that
+  // can then ends the job soon, with CANCELLED. Null: that does not happen.
+  const std::atomic<bool>* stop = nullptr;
   // Since when the job waits for its core, by the device's clock; 0: since now.
   // Where the SoC's time is modelled it may start before Submit, by what a
   // thread takes to get there, but never before this.

@@ -188,7 +188,19 @@ bool SoftDevice::SetClock(double fraction) {
   return pacer_.has_value();
 }
 
+void SoftDevice::Reset(std::function<void(absl::Status)> done) {
+  auto ended = std::make_shared<Era>();
+  {
+    base::MutexLock lock(era_mutex_);
+    era_.swap(ended);
+  }
+  ++resets_;
+  ended->done = std::move(done);
+  ended->over = true;
+}
+
 void SoftDevice::Submit(const driver::JobRequest& job) {
+  const std::shared_ptr<Era> era = CurrentEra();
   driver::JobResult result;
   PacedRun paced;
   if (pacer_.has_value()) {
@@ -198,7 +210,7 @@ void SoftDevice::Submit(const driver::JobRequest& job) {
     result.started = clock_.Now();
   }
   try {
-    result.status = RunJob(job);
+    result.status = RunJob(job, {job.stop, &era->over});
   } catch (const std::exception& error) {
     result.status = absl::InternalError(error.what());
   }
@@ -252,7 +264,8 @@ base::Nanoseconds SoftDevice::FinishPaced(const driver::JobRequest& job,
   return ended;
 }
 
-absl::Status SoftDevice::RunJob(const driver::JobRequest& job) {
+absl::Status SoftDevice::RunJob(const driver::JobRequest& job,
+                                const StopSignal& stop) {
   if (!job.model->info().runnable.ok()) return job.model->info().runnable;
   JobCaches& caches = cores_[job.core]->caches;
   RKNND_RETURN_IF_ERROR(caches.Begin(job, *cache_calls_, cache_count_));
@@ -260,12 +273,13 @@ absl::Status SoftDevice::RunJob(const driver::JobRequest& job) {
   const absl::Cleanup end = [this, &caches] {
     caches.End(*cache_calls_, /*good=*/false).IgnoreError();
   };
-  absl::Status status = Compute(job);
+  absl::Status status = Compute(job, stop);
   status.Update(caches.End(*cache_calls_, status.ok()));
   return status;
 }
 
-absl::Status SoftDevice::Compute(const driver::JobRequest& job) {
+absl::Status SoftDevice::Compute(const driver::JobRequest& job,
+                                 const StopSignal& stop) {
   SingleThreaded alone;
   const auto& model = static_cast<const SoftModel&>(*job.model);
   RKNND_RETURN_IF_ERROR(model.Ready());
@@ -279,6 +293,7 @@ absl::Status SoftDevice::Compute(const driver::JobRequest& job) {
   memory.inputs = job.inputs;
   memory.outputs = job.outputs;
   memory.sink = job.layer_sink;
+  memory.stop = &stop;
   const uint32_t mask = MaskOf(job);
   for (uint32_t c = 0; c < cores_.size(); ++c) {
     if ((mask >> c & 1) == 0) continue;

@@ -5,7 +5,9 @@
 #ifndef DRIVER_SOFT_SOFT_DEVICE_H_
 #define DRIVER_SOFT_SOFT_DEVICE_H_
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +23,7 @@
 #include "driver/soft/gang.h"
 #include "driver/soft/job_caches.h"
 #include "driver/soft/plan/program.h"
+#include "driver/soft/plan/stop_signal.h"
 #include "driver/soft/plan/weight_pool.h"
 #include "driver/soft/soc.h"
 #include "driver/soft/soft_model.h"
@@ -50,6 +53,8 @@ class SoftDevice final : public driver::Device {
   void EnterWorker() override;
   // Without pace nothing depends on the clock.
   bool SetClock(double fraction) override;
+  void Reset(std::function<void(absl::Status)> done) override;
+  [[nodiscard]] uint64_t resets() const override { return resets_.load(); }
   [[nodiscard]] driver::CacheSyncs cache_syncs() const override {
     return cache_count_.get();
   }
@@ -80,8 +85,22 @@ class SoftDevice final : public driver::Device {
   // Waits for that end; returns when the job ended.
   base::Nanoseconds FinishPaced(const driver::JobRequest& job,
                                 const PacedRun& paced, bool ok);
-  absl::Status RunJob(const driver::JobRequest& job);
-  absl::Status Compute(const driver::JobRequest& job);
+  absl::Status RunJob(const driver::JobRequest& job, const StopSignal& stop);
+  absl::Status Compute(const driver::JobRequest& job, const StopSignal& stop);
+
+  // The time between two resets. Held by each job that begins in it: the last
+  // to go tells whoever asked for the reset that ended it.
+  struct Era {
+    std::atomic<bool> over{false};
+    std::function<void(absl::Status)> done;  // written before `over`
+    ~Era() {
+      if (done != nullptr) done(absl::OkStatus());
+    }
+  };
+  std::shared_ptr<Era> CurrentEra() const {
+    base::MutexLock lock(era_mutex_);
+    return era_;
+  }
 
   const SocProfile soc_;
   const base::MonotonicClock monotonic_;
@@ -96,6 +115,10 @@ class SoftDevice final : public driver::Device {
   driver::CacheCalls* cache_calls_ = &kernel_caches_;
   driver::CacheSyncCount cache_count_;
   std::vector<std::unique_ptr<Core>> cores_;
+  mutable base::Mutex era_mutex_;
+  std::shared_ptr<Era> era_ RKNND_GUARDED_BY(era_mutex_) =
+      std::make_shared<Era>();
+  std::atomic<uint64_t> resets_{0};
 };
 
 }  // namespace rknnd::soft

@@ -9,7 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
@@ -473,6 +477,78 @@ TEST_F(SoftDeviceTest, ModelForAChipWithTheSameNpuIsTaken) {
   builder.Metadata("rknn.target_platform", "RK3588S");
 
   EXPECT_NE(Load(builder), nullptr);
+}
+
+// ---- jobs that end before they are done -------------------------------------
+
+OnnxBuilder TwoSums() {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4})
+      .Floats("ten", {1}, {10})
+      .Node("Add", {"x", "ten"}, {"a"}, "first")
+      .Node("Mul", {"a", "a"}, {"y"}, "second")
+      .Output("y", {1, 4});
+  return builder;
+}
+
+// Does something once, in the middle of a job.
+class InTheMiddle final : public driver::LayerSink {
+ public:
+  explicit InTheMiddle(std::function<void()> act) : act_(std::move(act)) {}
+  absl::Status OnLayer(const driver::LayerTensor& tensor) override {
+    seen_.emplace_back(tensor.name);
+    if (const auto act = std::exchange(act_, nullptr)) act();
+    return absl::OkStatus();
+  }
+  [[nodiscard]] size_t seen() const { return seen_.size(); }
+
+ private:
+  std::function<void()> act_;
+  std::vector<std::string> seen_;
+};
+
+TEST_F(SoftDeviceTest, JobThatNobodyWantsAnyMoreEndsBeforeItsNextLayer) {
+  const auto model = Load(TwoSums());
+  auto bound = *BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
+  std::atomic<bool> stop{false};
+  bound->set_stop(&stop);
+  InTheMiddle whole([] {});
+  ASSERT_TRUE(bound->RunDumped(whole).status.ok());
+  InTheMiddle sink([&] { stop = true; });
+
+  const driver::JobResult result = bound->RunDumped(sink);
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
+  EXPECT_LT(sink.seen(), whole.seen());
+  stop = false;
+  EXPECT_TRUE(bound->Run().status.ok());
+}
+
+TEST_F(SoftDeviceTest, ResetEndsTheJobUnderWayAndIsDoneWhenThatIs) {
+  const auto model = Load(TwoSums());
+  auto bound = *BoundModel::Make(*device_, *model, {kFloats}, {kFloats});
+  bool done = false, done_in_the_middle = true;
+  InTheMiddle sink([&] {
+    device_->Reset([&](const absl::Status& status) {
+      EXPECT_TRUE(status.ok()) << status;
+      done = true;
+    });
+    done_in_the_middle = done;
+  });
+
+  const driver::JobResult result = bound->RunDumped(sink);
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kAborted);
+  EXPECT_FALSE(done_in_the_middle);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(device_->resets(), 1U);
+  EXPECT_TRUE(bound->Run().status.ok());
+}
+
+TEST_F(SoftDeviceTest, ResetOfAnIdleDeviceIsDoneAtOnce) {
+  bool done = false;
+  device_->Reset([&](const absl::Status& status) { done = status.ok(); });
+  EXPECT_TRUE(done);
 }
 
 }  // namespace

@@ -63,6 +63,9 @@ absl::Status Program::RunSteps(uint32_t slice, const RunMemory& memory,
                                const base::Clock& clock) const {
   base::Nanoseconds before = layer_times.empty() ? 0 : clock.Now();
   for (const Step& step : steps) {
+    if (memory.stop != nullptr && memory.stop->raised()) {
+      return memory.stop->Reason();
+    }
     absl::Status status = step.kind == Step::Kind::kKernel
                               ? Compute(step, memory)
                               : Transfer(step, slice, memory);

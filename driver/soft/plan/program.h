@@ -20,6 +20,7 @@
 #include "driver/soft/kernels/operator.h"
 #include "driver/soft/plan/io_port.h"
 #include "driver/soft/plan/layer_dump.h"
+#include "driver/soft/plan/stop_signal.h"
 #include "driver/soft/timing/layer_cost.h"
 
 namespace rknnd::soft {
@@ -54,6 +55,7 @@ struct RunMemory {
   std::span<const driver::TensorBinding> inputs, outputs;  // AttachedMemory
   Gang* gang = nullptr;  // cores that share the layers that can be shared
   driver::LayerSink* sink = nullptr;  // of runs that are dumped
+  const StopSignal* stop = nullptr;   // whether to go on; null: to the end
   // Of RunSlices: a page of the arena went away.
   std::atomic<bool>* torn = nullptr;
 };

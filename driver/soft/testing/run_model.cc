@@ -108,6 +108,7 @@ driver::JobResult BoundModel::Run(uint32_t core,
     layer_times->assign(model_.info().programs[row_].layers.size(), -1);
     job.layer_times = *layer_times;
   }
+  job.stop = stop_;
   job.listener = listener_.get();
   device_.Submit(job);
   return listener_->Take();
@@ -122,6 +123,7 @@ driver::JobResult BoundModel::RunDumped(driver::LayerSink& sink) {
   job.outputs = output_bindings_;
   job.internal = arena_->memory();
   job.layer_sink = &sink;
+  job.stop = stop_;
   job.listener = listener_.get();
   device_.Submit(job);
   return listener_->Take();
@@ -150,6 +152,7 @@ driver::JobResult BoundModel::RunGang(uint32_t core_mask, bool own_arenas,
     layer_times->assign(model_.info().programs[row_].layers.size(), -1);
     job.layer_times = *layer_times;
   }
+  job.stop = stop_;
   job.listener = listener_.get();
   device_.Submit(job);
   return listener_->Take();

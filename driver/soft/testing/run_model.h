@@ -4,6 +4,7 @@
 #ifndef DRIVER_SOFT_TESTING_RUN_MODEL_H_
 #define DRIVER_SOFT_TESTING_RUN_MODEL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,8 @@ class BoundModel {
   // Once with a frame in place of one input.
   driver::JobResult RunWithFrame(size_t i, const driver::Frame& frame,
                                  std::vector<int64_t>* layer_times = nullptr);
+  // Of all runs from now on; outlives them.
+  void set_stop(const std::atomic<bool>* stop) { stop_ = stop; }
   [[nodiscard]] TestMemory& input(size_t i) { return *inputs_[i]; }
   [[nodiscard]] TestMemory& output(size_t i) { return *outputs_[i]; }
 
@@ -80,6 +83,7 @@ class BoundModel {
   std::vector<driver::TensorBinding> input_bindings_, output_bindings_;
   std::unique_ptr<TestMemory> arena_;
   std::vector<std::unique_ptr<TestMemory>> gang_arenas_;
+  const std::atomic<bool>* stop_ = nullptr;
   std::unique_ptr<KeepResult> listener_;
 };
 
