@@ -35,8 +35,7 @@ inline uint32_t PartsOf(const Work& work, int64_t pieces, uint32_t cores) {
   // What any CPU with vectors does in a nanosecond at least, more or less.
   constexpr int64_t kBytesPerNs = 16, kOperationsPerNs = 32;
   // Handing a part to a core that looks for it, and waiting for its answer,
-  // takes some 0.5 us (`./dev bench cores`); and two cores at once are each
-  // slower than one alone.
+  // takes some 0.7 us; and two cores at once are each slower than one alone.
   constexpr int64_t kLeastNs = 2000;
   const int64_t ns =
       work.bytes / kBytesPerNs + work.operations / kOperationsPerNs;
