@@ -1,6 +1,8 @@
 // BatchNormalization at inference, where fusion could not fold it into a
 // convolution: a scale and a shift for each channel.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -62,49 +64,43 @@ MadeKernel MakeBatchNormalization(const KernelRequest& request) {
   const int64_t batch = spec.shape[0];
   const int64_t pixels = ProductOf(spec.shape, 2, spec.shape.size());
   const EpilogueStep step(request);
-  // Scale and shift of all channels, with a padded end: computed by each run,
-  // which is cheap beside the tensor.
-  const int64_t padded = blocks * lanes;
-  const size_t scratch = static_cast<size_t>(padded) * 2 * sizeof(float);
-  return MakeKernel(
-      [=](Inputs inputs, Outputs outputs, std::byte* room) {
-        auto* scale = As<float>(room);
-        float* shift = scale + padded;
+  constexpr size_t kMostLanes = 16;  // of floats in blocks
+  return MakeSharedKernel(
+      WorkOf(request), batch * blocks,
+      [=](Inputs inputs, Outputs outputs, Part part) {
         const auto* gamma = As<float>(inputs[1]);
         const auto* beta = As<float>(inputs[2]);
         const auto* mean = As<float>(inputs[3]);
         const auto* variance = As<float>(inputs[4]);
-        for (int64_t c = 0; c < padded; ++c) {
-          if (c >= channels) {
-            scale[c] = shift[c] = 0.0F;
-            continue;
+        const Range planes = ShareOf(part, batch * blocks);
+        const int64_t run = pixels * lanes;
+        for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+          // Of a block's channels, 0 for those that only fill it up.
+          std::array<float, kMostLanes> scale{}, shift{};
+          const int64_t first = plane % blocks * lanes;
+          for (int64_t l = 0; l < std::min(lanes, channels - first); ++l) {
+            const int64_t c = first + l;
+            const auto at = static_cast<size_t>(l);
+            scale[at] = gamma[c] / std::sqrt(variance[c] + epsilon);
+            shift[at] = beta[c] - mean[c] * scale[at];
           }
-          scale[c] = gamma[c] / std::sqrt(variance[c] + epsilon);
-          shift[c] = beta[c] - mean[c] * scale[c];
-        }
-        const auto* in = As<float>(inputs[0]);
-        auto* out = As<float>(outputs[0]);
-        for (int64_t n = 0; n < batch; ++n) {
-          for (int64_t c = 0; c < blocks; ++c) {
-            const float* s = scale + c * lanes;
-            const float* t = shift + c * lanes;
-            if (lanes == 1) {
-              const float a = *s, b = *t;
-              for (int64_t p = 0; p < pixels; ++p) out[p] = in[p] * a + b;
-            } else {
-              for (int64_t p = 0; p < pixels; ++p) {
-                for (int64_t l = 0; l < lanes; ++l) {
-                  out[p * lanes + l] = in[p * lanes + l] * s[l] + t[l];
-                }
+          const float* in = As<float>(inputs[0]) + plane * run;
+          float* out = As<float>(outputs[0]) + plane * run;
+          if (lanes == 1) {
+            const float a = scale[0], b = shift[0];
+            for (int64_t p = 0; p < pixels; ++p) out[p] = in[p] * a + b;
+          } else {
+            for (int64_t p = 0; p < run; p += lanes) {
+              for (int64_t l = 0; l < lanes; ++l) {
+                const auto at = static_cast<size_t>(l);
+                out[p + l] = in[p + l] * scale[at] + shift[at];
               }
             }
-            in += pixels * lanes;
-            out += pixels * lanes;
           }
         }
-        step.Activate(As<float>(outputs[0]));
-      },
-      scratch);
+        step.Activate(As<float>(outputs[0]),
+                      {planes.begin * run, planes.end * run});
+      });
 }
 
 }  // namespace

@@ -27,13 +27,14 @@ bool MayBlockBroadcast(const NodeView& node, size_t i, int block);
 // The loop over the request's two inputs and its output, blocked or dense.
 absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request);
 
-// out = function(a, b) over a loop of LoopOver. The common forms of the
-// innermost run are spelt out for floats, so that they are vectorised.
+// out = function(a, b) over a loop of LoopOver, or some of its elements. The
+// common forms of the innermost run are spelt out for floats, so that they are
+// vectorised.
 template <class T, class R, class F>
-void RunBinary(const StridedLoop<3>& loop, const T* a, const T* b, R* out,
-               F function, Part part = {}) {
+void RunBinary(const StridedLoop<3>& loop, Range elements, const T* a,
+               const T* b, R* out, F function) {
   const auto& step = loop.inner_strides();
-  loop.Run(part, [&](const auto& at, int64_t n) {
+  loop.Run(elements, [&](const auto& at, int64_t n) {
     const T* x = a + at[0];
     const T* y = b + at[1];
     R* to = out + at[2];
@@ -52,6 +53,12 @@ void RunBinary(const StridedLoop<3>& loop, const T* a, const T* b, R* out,
       to[i * step[2]] = function(x[i * step[0]], y[i * step[1]]);
     }
   });
+}
+
+template <class T, class R, class F>
+void RunBinary(const StridedLoop<3>& loop, const T* a, const T* b, R* out,
+               F function) {
+  RunBinary(loop, Range{0, loop.elements()}, a, b, out, function);
 }
 
 }  // namespace rknnd::soft

@@ -46,24 +46,25 @@ MadeKernel MakeCast(const KernelRequest& request) {
   const int64_t count = request.outputs[0].elements();
   return VisitType(
       from, [&]<class From>(std::type_identity<From>) -> MadeKernel {
-        return VisitType(to,
-                         [&]<class To>(std::type_identity<To>) -> MadeKernel {
-                           const bool to_bool = to == DataType::kBool;
-                           const bool from_bool = from == DataType::kBool;
-                           return MakeKernel(
-                               [=](Inputs inputs, Outputs outputs, std::byte*) {
-                                 const From* in = As<From>(inputs[0]);
-                                 To* out = As<To>(outputs[0]);
-                                 if (to_bool || from_bool) {
-                                   for (int64_t i = 0; i < count; ++i) {
-                                     out[i] = in[i] != From{} ? To{1} : To{0};
-                                   }
-                                 } else {
-                                   for (int64_t i = 0; i < count; ++i)
-                                     out[i] = Convert<To>(in[i]);
-                                 }
-                               });
-                         });
+        return VisitType(
+            to, [&]<class To>(std::type_identity<To>) -> MadeKernel {
+              const bool to_bool = to == DataType::kBool;
+              const bool from_bool = from == DataType::kBool;
+              return MakeSharedKernel(
+                  request, [=](Inputs inputs, Outputs outputs, Part part) {
+                    const Range range = ShareOf(part, count, kElementUnit);
+                    const From* in = As<From>(inputs[0]);
+                    To* out = As<To>(outputs[0]);
+                    if (to_bool || from_bool) {
+                      for (int64_t i = range.begin; i < range.end; ++i) {
+                        out[i] = in[i] != From{} ? To{1} : To{0};
+                      }
+                    } else {
+                      for (int64_t i = range.begin; i < range.end; ++i)
+                        out[i] = Convert<To>(in[i]);
+                    }
+                  });
+            });
       });
 }
 

@@ -40,6 +40,33 @@ Pieces Cut(std::span<const TensorSpec> parts, size_t axis) {
   return pieces;
 }
 
+// The runs of a part, as f(piece, bytes from the piece's first, from the
+// whole's first, bytes): rows where there are many, else a part of each run.
+template <class F>
+void ForEachRun(const Pieces& pieces, Part part, F f) {
+  const bool by_rows = pieces.rows >= int64_t{4} * part.count;
+  const Range rows =
+      by_rows ? ShareOf(part, pieces.rows) : Range{0, pieces.rows};
+  size_t at = 0;
+  for (size_t i = 0; i < pieces.bytes.size(); ++i) {
+    const size_t size = pieces.bytes[i];
+    const Range run = ShareOf(by_rows ? Part{} : part,
+                              static_cast<int64_t>(size), kElementUnit);
+    const auto from = static_cast<size_t>(run.begin);
+    for (int64_t row = rows.begin; row < rows.end && run.size() > 0; ++row) {
+      const auto r = static_cast<size_t>(row);
+      f(i, r * size + from, at + r * pieces.total + from,
+        static_cast<size_t>(run.size()));
+    }
+    at += size;
+  }
+}
+
+// The plan may have put it where it lies already.
+void Copy(const std::byte* from, std::byte* to, size_t bytes) {
+  if (from != to) std::memcpy(to, from, bytes);
+}
+
 Inference InferConcat(const NodeView& node) {
   RKNND_RETURN_IF_ERROR(CheckArity(node, {1, kAnyNumber}));
   RKNND_RETURN_IF_ERROR(CheckSameTypes(node));
@@ -99,33 +126,13 @@ MadeKernel MakeConcat(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 1),
                                                       node.shape(0).size()));
   Pieces pieces = Cut(request.inputs, axis);
-  const int64_t words =
-      pieces.rows * static_cast<int64_t>(pieces.total / sizeof(float));
   return MakeSharedKernel(
-      words,
+      request,
       [pieces = std::move(pieces)](Inputs inputs, Outputs outputs, Part part) {
-        // Rows where there are many, else a part of each run.
-        const bool by_rows = pieces.rows >= int64_t{4} * part.count;
-        const Range rows =
-            by_rows ? ShareOf(part, pieces.rows) : Range{0, pieces.rows};
-        size_t at = 0;
-        for (size_t i = 0; i < pieces.bytes.size(); ++i) {
-          const size_t size = pieces.bytes[i];
-          if (pieces.rows == 1 && inputs[i] == outputs[0] + at) {
-            at += size;  // the plan has put it there
-            continue;
-          }
-          const Range run = ShareOf(by_rows ? Part{} : part,
-                                    static_cast<int64_t>(size), kElementUnit);
-          const auto from = static_cast<size_t>(run.begin);
-          const auto count = static_cast<size_t>(run.size());
-          for (int64_t row = rows.begin; row < rows.end && count > 0; ++row) {
-            const auto r = static_cast<size_t>(row);
-            std::memcpy(outputs[0] + at + r * pieces.total + from,
-                        inputs[i] + r * size + from, count);
-          }
-          at += size;
-        }
+        ForEachRun(pieces, part,
+                   [&](size_t i, size_t in_piece, size_t in_whole, size_t n) {
+                     Copy(inputs[i] + in_piece, outputs[0] + in_whole, n);
+                   });
       });
 }
 
@@ -191,23 +198,15 @@ MadeKernel MakeSplit(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 0),
                                                       node.shape(0).size()));
   Pieces pieces = Cut(request.outputs, axis);
-  return MakeKernel([pieces = std::move(pieces)](Inputs inputs, Outputs outputs,
-                                                 std::byte*) {
-    size_t at = 0;
-    for (size_t i = 0; i < pieces.bytes.size(); ++i) {
-      const size_t size = pieces.bytes[i];
-      // The plan may have put a piece where it lies already.
-      const bool there = pieces.rows == 1 && outputs[i] == inputs[0] + at;
-      for (int64_t row = 0;
-           row < pieces.rows && size > 0 && outputs[i] != nullptr && !there;
-           ++row) {
-        std::memcpy(outputs[i] + static_cast<size_t>(row) * size,
-                    inputs[0] + at + static_cast<size_t>(row) * pieces.total,
-                    size);
-      }
-      at += size;
-    }
-  });
+  return MakeSharedKernel(
+      request,
+      [pieces = std::move(pieces)](Inputs inputs, Outputs outputs, Part part) {
+        ForEachRun(pieces, part,
+                   [&](size_t i, size_t in_piece, size_t in_whole, size_t n) {
+                     if (outputs[i] == nullptr) return;
+                     Copy(inputs[0] + in_whole, outputs[i] + in_piece, n);
+                   });
+      });
 }
 
 }  // namespace

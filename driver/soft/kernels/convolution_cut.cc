@@ -10,8 +10,6 @@
 namespace rknnd::soft {
 namespace {
 
-// Convolutions below are over before another core has heard of them.
-constexpr int64_t kLeastProducts = int64_t{1} << 17;
 // The nine inputs of a QLinearConv and an added tensor.
 constexpr size_t kMaxInputs = 12;
 
@@ -136,11 +134,13 @@ bool TakePixels(const ConvolutionForm& form, Part part,
   return true;
 }
 
-int64_t Products(const ConvolutionForm& form) {
-  int64_t products =
+Work WorkOf(const ConvolutionForm& form) {
+  Work work;
+  work.bytes = static_cast<int64_t>(form.input.bytes() + form.output.bytes());
+  work.operations =
       form.output.elements() * (form.input.shape[1] / form.groups);
-  for (const int64_t size : form.kernel) products *= size;
-  return products;
+  for (const int64_t size : form.kernel) work.operations *= size;
+  return work;
 }
 
 }  // namespace
@@ -164,7 +164,8 @@ MadeKernel ConvolutionInPieces::Make(
     std::unique_ptr<Kernel> whole, const ConvolutionForm& form, uint32_t cores,
     size_t add_index,
     absl::FunctionRef<MadeKernel(const ConvolutionPiece&)> make) {
-  if (cores < 2 || Products(form) < kLeastProducts) return whole;
+  cores = PartsOf(WorkOf(form), cores, cores);
+  if (cores < 2) return whole;
   std::unique_ptr<ConvolutionInPieces> result(
       new ConvolutionInPieces(std::move(whole), add_index));
   for (uint32_t count = 2; count <= cores; ++count) {

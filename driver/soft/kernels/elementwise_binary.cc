@@ -127,58 +127,31 @@ absl::Status CheckEpilogue(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
-// The one that the cores of a gang share out.
-MadeKernel MakeAdd(const KernelRequest& request, StridedLoop<3> loop) {
-  const TensorSpec& spec = request.outputs[0];
-  const int64_t count = PhysicalElements(spec);
-  if (spec.type == DataType::kFloat32) {
-    EpilogueStep step(request);
-    return MakeSharedKernel(count,
-                            [loop = std::move(loop), step, spec](
-                                Inputs inputs, Outputs outputs, Part part) {
-                              auto* out = As<float>(outputs[0]);
-                              RunBinary(loop, As<float>(inputs[0]),
-                                        As<float>(inputs[1]), out, Add(), part);
-                              const Range range = loop.ElementsOf(2, part);
-                              step.Activate(out, range);
-                              ClearPadding(spec, out, range);
-                            });
-  }
-  return VisitType(spec.type,
-                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
-                     return MakeSharedKernel(
-                         count, [loop = std::move(loop)](
-                                    Inputs inputs, Outputs outputs, Part part) {
-                           RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]),
-                                     As<T>(outputs[0]), Add(), part);
-                         });
-                   });
-}
-
 template <class F>
 MadeKernel MakeArithmetic(const KernelRequest& request) {
   RKNND_RETURN_IF_ERROR(CheckEpilogue(request));
   RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
   const TensorSpec& spec = request.outputs[0];
-  if constexpr (std::is_same_v<F, Add>) {
-    return MakeAdd(request, std::move(loop));
-  }
   if (spec.type == DataType::kFloat32) {
     EpilogueStep step(request);
-    return MakeKernel([loop = std::move(loop), step, spec](
-                          Inputs inputs, Outputs outputs, std::byte*) {
-      auto* out = As<float>(outputs[0]);
-      RunBinary(loop, As<float>(inputs[0]), As<float>(inputs[1]), out, F());
-      step.Activate(out);
-      ClearPadding(spec, out);
-    });
+    return MakeSharedKernel(
+        request, [loop = std::move(loop), step, spec](
+                     Inputs inputs, Outputs outputs, Part part) {
+          const Range range = ShareOf(part, loop.elements(), kElementUnit);
+          auto* out = As<float>(outputs[0]);
+          RunBinary(loop, range, As<float>(inputs[0]), As<float>(inputs[1]),
+                    out, F());
+          step.Activate(out, range);
+          ClearPadding(spec, out, range);
+        });
   }
   return VisitType(
       spec.type, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([loop = std::move(loop)](
-                              Inputs inputs, Outputs outputs, std::byte*) {
-          RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]), As<T>(outputs[0]),
-                    F());
+        return MakeSharedKernel(request, [loop = std::move(loop)](
+                                             Inputs inputs, Outputs outputs,
+                                             Part part) {
+          RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
+                    As<T>(inputs[0]), As<T>(inputs[1]), As<T>(outputs[0]), F());
         });
       });
 }
@@ -212,43 +185,45 @@ MadeKernel MakePow(const KernelRequest& request) {
     const TensorSpec& spec = request.outputs[0];
     const int64_t count = PhysicalElements(spec);
     const bool square = *known == 2.0F;
-    return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-      const auto* in = As<float>(inputs[0]);
-      auto* out = As<float>(outputs[0]);
-      if (square) {
-        for (int64_t i = 0; i < count; ++i) out[i] = in[i] * in[i];
-      } else {
-        for (int64_t i = 0; i < count; ++i) out[i] = std::sqrt(in[i]);
-      }
-    });
+    return MakeSharedKernel(
+        request, [=](Inputs inputs, Outputs outputs, Part part) {
+          const Range range = ShareOf(part, count, kElementUnit);
+          const auto* in = As<float>(inputs[0]);
+          auto* out = As<float>(outputs[0]);
+          for (int64_t i = range.begin; i < range.end; ++i) {
+            out[i] = square ? in[i] * in[i] : std::sqrt(in[i]);
+          }
+        });
   }
   if (base == exponent) return MakeArithmetic<Pow>(request);
   RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
   const NumberReader read = ReaderOf(exponent);
   return VisitType(base, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-    return MakeKernel([loop, read](Inputs inputs, Outputs outputs, std::byte*) {
-      const T* a = As<T>(inputs[0]);
-      T* out = As<T>(outputs[0]);
-      const auto& step = loop.inner_strides();
-      loop.Run([&](const auto& at, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-          const double power =
-              std::pow(static_cast<double>(a[at[0] + i * step[0]]),
-                       read(inputs[1], at[1] + i * step[1]));
-          T& to = out[at[2] + i * step[2]];
-          if constexpr (std::is_floating_point_v<T>) {
-            to = static_cast<T>(power);
-          } else {
-            // Halved: the upper bound of a 64-bit type is no double.
-            constexpr auto kHigh =
-                static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
-            const bool fits = power > -2.0 * kHigh && power < 2.0 * kHigh &&
-                              (std::is_signed_v<T> || power >= 0.0);
-            to = fits ? static_cast<T>(power) : T{};
-          }
-        }
-      });
-    });
+    return MakeSharedKernel(
+        request, [loop, read](Inputs inputs, Outputs outputs, Part part) {
+          const T* a = As<T>(inputs[0]);
+          T* out = As<T>(outputs[0]);
+          const auto& step = loop.inner_strides();
+          const Range range = ShareOf(part, loop.elements(), kElementUnit);
+          loop.Run(range, [&](const auto& at, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) {
+              const double power =
+                  std::pow(static_cast<double>(a[at[0] + i * step[0]]),
+                           read(inputs[1], at[1] + i * step[1]));
+              T& to = out[at[2] + i * step[2]];
+              if constexpr (std::is_floating_point_v<T>) {
+                to = static_cast<T>(power);
+              } else {
+                // Halved: the upper bound of a 64-bit type is no double.
+                constexpr auto kHigh =
+                    static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+                const bool fits = power > -2.0 * kHigh && power < 2.0 * kHigh &&
+                                  (std::is_signed_v<T> || power >= 0.0);
+                to = fits ? static_cast<T>(power) : T{};
+              }
+            }
+          });
+        });
   });
 }
 
@@ -317,20 +292,24 @@ MadeKernel MakeComparison(const KernelRequest& request) {
   return VisitType(
       request.inputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([loop = std::move(loop)](
-                              Inputs inputs, Outputs outputs, std::byte*) {
-          RunBinary(loop, As<T>(inputs[0]), As<T>(inputs[1]),
-                    As<uint8_t>(outputs[0]), F());
-        });
+        return MakeSharedKernel(
+            request, [loop = std::move(loop)](Inputs inputs, Outputs outputs,
+                                              Part part) {
+              RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
+                        As<T>(inputs[0]), As<T>(inputs[1]),
+                        As<uint8_t>(outputs[0]), F());
+            });
       });
 }
 
 template <class F>
 MadeKernel MakeLogic(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
-  return MakeKernel(
-      [loop = std::move(loop)](Inputs inputs, Outputs outputs, std::byte*) {
-        RunBinary(loop, As<uint8_t>(inputs[0]), As<uint8_t>(inputs[1]),
+  return MakeSharedKernel(
+      request,
+      [loop = std::move(loop)](Inputs inputs, Outputs outputs, Part part) {
+        RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
+                  As<uint8_t>(inputs[0]), As<uint8_t>(inputs[1]),
                   As<uint8_t>(outputs[0]), F());
       });
 }

@@ -37,81 +37,71 @@ bool AnyBlock(const NodeView& node, size_t i, int) {
   return (i == 0 || i >= node.input_count()) && IsBlockable(node, 0);
 }
 
-// An element after the other, which the cores of a gang share out: f(inputs,
-// outputs, elements).
+// An element after the other: f(inputs, outputs, elements).
 template <class F>
-MadeKernel MakeShared(const TensorSpec& spec, F f) {
-  const int64_t count = PhysicalElements(spec);
+MadeKernel MakeEach(const KernelRequest& request, F f, int64_t operations = 1) {
+  const int64_t count = PhysicalElements(request.outputs[0]);
   return MakeSharedKernel(
-      count, [=](Inputs inputs, Outputs outputs, Part part) {
+      request,
+      [=](Inputs inputs, Outputs outputs, Part part) {
         f(inputs, outputs, ShareOf(part, count, kElementUnit));
-      });
+      },
+      operations);
 }
 
-// The activations that the cores of a gang share out.
-bool IsShared(Activation activation) {
-  return activation == Activation::kRelu ||
-         activation == Activation::kLeakyRelu ||
-         activation == Activation::kClip;
-}
-
-// A loop of activation.h over the whole tensor.
+// A loop of activation.h.
 MadeKernel MakeLoop(const KernelRequest& request, FloatLoop loop, float alpha,
-                    float beta, bool keeps_zero, bool shared = false) {
+                    float beta, bool keeps_zero) {
   const TensorSpec& spec = request.outputs[0];
-  const int64_t count = PhysicalElements(spec);
-  if (shared) {
-    return MakeShared(spec, [=](Inputs inputs, Outputs outputs, Range range) {
-      auto* out = As<float>(outputs[0]);
-      loop(As<float>(inputs[0]) + range.begin, out + range.begin, range.size(),
-           alpha, beta);
-      if (!keeps_zero) ClearPadding(spec, out, range);
-    });
-  }
-  if (keeps_zero || spec.placement.block == 1) {
-    return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-      loop(As<float>(inputs[0]), As<float>(outputs[0]), count, alpha, beta);
-    });
-  }
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    loop(As<float>(inputs[0]), As<float>(outputs[0]), count, alpha, beta);
-    ClearPadding(spec, As<float>(outputs[0]));
-  });
+  return MakeEach(
+      request,
+      [=](Inputs inputs, Outputs outputs, Range range) {
+        auto* out = As<float>(outputs[0]);
+        loop(As<float>(inputs[0]) + range.begin, out + range.begin,
+             range.size(), alpha, beta);
+        if (!keeps_zero) ClearPadding(spec, out, range);
+      },
+      kFunction);
 }
 
 MadeKernel MakeActivation(const KernelRequest& request, Activation activation,
                           float alpha = 0.0F, float beta = 0.0F) {
   return MakeLoop(request, LoopOf(activation), alpha, beta,
-                  KeepsZero(activation, alpha, beta), IsShared(activation));
+                  KeepsZero(activation, alpha, beta));
 }
 
 // Any function of a float.
 template <class F>
 MadeKernel MakeFloat(const KernelRequest& request, F function) {
   const TensorSpec& spec = request.outputs[0];
-  const int64_t count = PhysicalElements(spec);
-  const bool clear = spec.placement.block > 1;
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    const auto* in = As<float>(inputs[0]);
-    auto* out = As<float>(outputs[0]);
-    for (int64_t i = 0; i < count; ++i) out[i] = function(in[i]);
-    if (clear) ClearPadding(spec, out);
-  });
+  return MakeEach(
+      request,
+      [=](Inputs inputs, Outputs outputs, Range range) {
+        const auto* in = As<float>(inputs[0]);
+        auto* out = As<float>(outputs[0]);
+        for (int64_t i = range.begin; i < range.end; ++i) {
+          out[i] = function(in[i]);
+        }
+        ClearPadding(spec, out, range);
+      },
+      kFunction);
 }
 
 // The same for every numeric type; `function` keeps zero.
 template <class F>
 MadeKernel MakeNumber(const KernelRequest& request, F function) {
-  const int64_t count = PhysicalElements(request.outputs[0]);
-  return VisitType(
-      request.outputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-          const T* in = As<T>(inputs[0]);
-          T* out = As<T>(outputs[0]);
-          for (int64_t i = 0; i < count; ++i) out[i] = function(in[i]);
-        });
-      });
+  return VisitType(request.outputs[0].type,
+                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
+                     return MakeEach(
+                         request,
+                         [=](Inputs inputs, Outputs outputs, Range range) {
+                           const T* in = As<T>(inputs[0]);
+                           T* out = As<T>(outputs[0]);
+                           for (int64_t i = range.begin; i < range.end; ++i) {
+                             out[i] = function(in[i]);
+                           }
+                         });
+                   });
 }
 
 MadeKernel MakeRelu(const KernelRequest& request) {
@@ -120,15 +110,14 @@ MadeKernel MakeRelu(const KernelRequest& request) {
   }
   return VisitType(request.outputs[0].type,
                    [&]<class T>(std::type_identity<T>) -> MadeKernel {
-                     return MakeShared(
-                         request.outputs[0],
-                         [](Inputs inputs, Outputs outputs, Range range) {
-                           const T* in = As<T>(inputs[0]);
-                           T* out = As<T>(outputs[0]);
-                           for (int64_t i = range.begin; i < range.end; ++i) {
-                             out[i] = std::max(in[i], T{});
-                           }
-                         });
+                     return MakeEach(request, [](Inputs inputs, Outputs outputs,
+                                                 Range range) {
+                       const T* in = As<T>(inputs[0]);
+                       T* out = As<T>(outputs[0]);
+                       for (int64_t i = range.begin; i < range.end; ++i) {
+                         out[i] = std::max(in[i], T{});
+                       }
+                     });
                    });
 }
 
@@ -209,22 +198,22 @@ MadeKernel MakeClip(const KernelRequest& request) {
         high == nullptr ? node.Float("max", kInfinity) : *high);
   }
   const bool has_low = node.has_input(1), has_high = node.has_input(2);
-  return VisitType(request.outputs[0].type,
-                   [&]<class T>(std::type_identity<T>) -> MadeKernel {
-                     return MakeShared(request.outputs[0], [=](Inputs inputs,
-                                                               Outputs outputs,
-                                                               Range range) {
-                       const T low = has_low ? *As<T>(inputs[1])
-                                             : std::numeric_limits<T>::lowest();
-                       const T high = has_high ? *As<T>(inputs[2])
-                                               : std::numeric_limits<T>::max();
-                       const T* in = As<T>(inputs[0]);
-                       T* out = As<T>(outputs[0]);
-                       for (int64_t i = range.begin; i < range.end; ++i) {
-                         out[i] = std::min(std::max(in[i], low), high);
-                       }
-                     });
-                   });
+  return VisitType(
+      request.outputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        return MakeEach(
+            request, [=](Inputs inputs, Outputs outputs, Range range) {
+              const T low = has_low ? *As<T>(inputs[1])
+                                    : std::numeric_limits<T>::lowest();
+              const T high =
+                  has_high ? *As<T>(inputs[2]) : std::numeric_limits<T>::max();
+              const T* in = As<T>(inputs[0]);
+              T* out = As<T>(outputs[0]);
+              for (int64_t i = range.begin; i < range.end; ++i) {
+                out[i] = std::min(std::max(in[i], low), high);
+              }
+            });
+      });
 }
 
 MadeKernel MakeElu(const KernelRequest& request) {
@@ -252,7 +241,7 @@ MadeKernel MakeSelu(const KernelRequest& request) {
 MadeKernel MakeThresholdedRelu(const KernelRequest& request) {
   const float alpha = request.node.Float("alpha", 1.0F);
   const TensorSpec& spec = request.outputs[0];
-  return MakeShared(spec, [=](Inputs inputs, Outputs outputs, Range range) {
+  return MakeEach(request, [=](Inputs inputs, Outputs outputs, Range range) {
     const auto* in = As<float>(inputs[0]);
     auto* out = As<float>(outputs[0]);
     for (int64_t i = range.begin; i < range.end; ++i) {

@@ -66,24 +66,24 @@ MadeKernel MakeVariadic(const KernelRequest& request) {
         to, std::array<Shape, 3>{to_strides, BroadcastStrides(from, to),
                                  to_strides});
   }
-  int64_t averaged = 0;
-  if (kAverage) averaged = PhysicalElements(spec);
   return VisitType(
       spec.type, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([loops = std::move(loops), averaged, spec](
-                              Inputs inputs, Outputs outputs, std::byte*) {
+        return MakeSharedKernel(request, [loops = std::move(loops), spec](
+                                             Inputs inputs, Outputs outputs,
+                                             Part part) {
           T* out = As<T>(outputs[0]);
-          RunBinary(loops[0], out, As<T>(inputs[0]), out,
+          const Range range = ShareOf(part, loops[0].elements(), kElementUnit);
+          RunBinary(loops[0], range, out, As<T>(inputs[0]), out,
                     [](T, T b) { return b; });
           for (size_t i = 1; i < loops.size(); ++i) {
-            RunBinary(loops[i], out, As<T>(inputs[i]), out, F());
+            RunBinary(loops[i], range, out, As<T>(inputs[i]), out, F());
           }
-          const auto parts = static_cast<T>(loops.size());
-          for (int64_t i = 0; i < averaged; ++i) {
-            out[i] = static_cast<T>(out[i] / parts);
+          const auto count = static_cast<T>(loops.size());
+          for (int64_t i = range.begin; kAverage && i < range.end; ++i) {
+            out[i] = static_cast<T>(out[i] / count);
           }
           // Only floats are ever blocked.
-          ClearPadding(spec, As<float>(outputs[0]));
+          ClearPadding(spec, As<float>(outputs[0]), range);
         });
       });
 }
@@ -116,20 +116,22 @@ MadeKernel MakeWhere(const KernelRequest& request) {
   return VisitType(
       request.outputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([loop](Inputs inputs, Outputs outputs, std::byte*) {
-          const auto* condition = As<uint8_t>(inputs[0]);
-          const T* yes = As<T>(inputs[1]);
-          const T* no = As<T>(inputs[2]);
-          T* out = As<T>(outputs[0]);
-          const auto& step = loop.inner_strides();
-          loop.Run([&](const auto& at, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) {
-              out[at[3] + i * step[3]] = condition[at[0] + i * step[0]] != 0
-                                             ? yes[at[1] + i * step[1]]
-                                             : no[at[2] + i * step[2]];
-            }
-          });
-        });
+        return MakeSharedKernel(
+            request, [loop](Inputs inputs, Outputs outputs, Part part) {
+              const auto* condition = As<uint8_t>(inputs[0]);
+              const T* yes = As<T>(inputs[1]);
+              const T* no = As<T>(inputs[2]);
+              T* out = As<T>(outputs[0]);
+              const auto& step = loop.inner_strides();
+              const Range range = ShareOf(part, loop.elements(), kElementUnit);
+              loop.Run(range, [&](const auto& at, int64_t n) {
+                for (int64_t i = 0; i < n; ++i) {
+                  out[at[3] + i * step[3]] = condition[at[0] + i * step[0]] != 0
+                                                 ? yes[at[1] + i * step[1]]
+                                                 : no[at[2] + i * step[2]];
+                }
+              });
+            });
       });
 }
 

@@ -84,8 +84,10 @@ void EpilogueStep::Activate(float* output, Range elements) const {
   }
 }
 
-void EpilogueStep::Add(const float* added, float* output) const {
-  for (int64_t i = 0; i < count_; ++i) output[i] += added[i];
+void EpilogueStep::Add(const float* added, float* output, Range elements) {
+  for (int64_t i = elements.begin; i < elements.end; ++i) {
+    output[i] += added[i];
+  }
 }
 
 }  // namespace rknnd::soft

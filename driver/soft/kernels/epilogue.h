@@ -42,8 +42,8 @@ class EpilogueStep {
   // The activation that is left; of a part of the output where one is named.
   void Activate(float* output) const;
   void Activate(float* output, Range elements) const;
-  // output += added.
-  void Add(const float* added, float* output) const;
+  // output += added, of a part of the output.
+  static void Add(const float* added, float* output, Range elements);
 
  private:
   bool adds_ = false;

@@ -22,7 +22,6 @@ namespace {
 constexpr size_t kAlignment = 64;
 // As of integer_convolution.cc.
 constexpr size_t kBandBytes = size_t{96} << 10;
-constexpr int64_t kLeastProducts = int64_t{1} << 17;
 constexpr size_t kFloat = sizeof(float);
 
 size_t Aligned(size_t bytes) {
@@ -90,15 +89,12 @@ class FloatConvolution final : public Kernel {
     return i != 1 && i != 2;
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
-    if (products_ < kLeastProducts || (has_rest_ && !IsWhole(phases_[0]))) {
-      return 1;
-    }
+    if (has_rest_ && !IsWhole(phases_[0])) return 1;
     int64_t rows = phases_[0].window.rows();
     for (const Phase& phase : phases_) {
       rows = std::min(rows, phase.window.rows());
     }
-    return static_cast<uint32_t>(
-        std::clamp<int64_t>(rows, 1, static_cast<int64_t>(cores)));
+    return PartsOf({.operations = products_}, rows, cores);
   }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override;

@@ -81,9 +81,14 @@ MadeKernel MakeGlobal(const KernelRequest& request) {
   const auto reduce = spec.placement.block == 16  ? Reduce<16, kMaximum>
                       : spec.placement.block == 8 ? Reduce<8, kMaximum>
                                                   : Reduce<1, kMaximum>;
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    reduce(As<float>(inputs[0]), As<float>(outputs[0]), planes, pixels);
-  });
+  const int64_t lanes = spec.placement.block;
+  return MakeSharedKernel(
+      WorkOf(request), planes, [=](Inputs inputs, Outputs outputs, Part part) {
+        const Range share = ShareOf(part, planes);
+        reduce(As<float>(inputs[0]) + share.begin * pixels * lanes,
+               As<float>(outputs[0]) + share.begin * lanes, share.size(),
+               pixels);
+      });
 }
 
 }  // namespace

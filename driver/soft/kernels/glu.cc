@@ -36,16 +36,21 @@ MadeKernel MakeGlu(const KernelRequest& request) {
   const int64_t rows = ProductOf(shape, 0, axis);
   const int64_t half = ProductOf(shape, axis, shape.size()) / 2;
   const FloatLoop sigmoid = LoopOf(Activation::kSigmoid);
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    const auto* in = As<float>(inputs[0]);
-    auto* out = As<float>(outputs[0]);
-    for (int64_t row = 0; row < rows; ++row) {
-      sigmoid(in + half, out, half, 0.0F, 0.0F);
-      for (int64_t i = 0; i < half; ++i) out[i] *= in[i];
-      in += 2 * half;
-      out += half;
-    }
-  });
+  // Whole rows where there are several.
+  const StridedLoop<2> loop({rows, half}, {Shape{2 * half, 1}, Shape{half, 1}});
+  return MakeSharedKernel(
+      request,
+      [=](Inputs inputs, Outputs outputs, Part part) {
+        const Range range =
+            ShareOf(part, rows * half, rows > 1 ? half : kElementUnit);
+        loop.Run(range, [&](const auto& at, int64_t n) {
+          const float* in = As<float>(inputs[0]) + at[0];
+          float* out = As<float>(outputs[0]) + at[1];
+          sigmoid(in + half, out, n, 0.0F, 0.0F);
+          for (int64_t i = 0; i < n; ++i) out[i] *= in[i];
+        });
+      },
+      kFunction);
 }
 
 }  // namespace

@@ -29,7 +29,6 @@ constexpr size_t kBandBytes = size_t{96} << 10;
 // Channels of a depthwise layer at a time: their band stays in the cache.
 constexpr int64_t kDepthwiseChannels = 64;
 // Layers below are over before another core has heard of them.
-constexpr int64_t kLeastProducts = int64_t{1} << 17;
 
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -103,9 +102,8 @@ class IntegerConvolution final : public Kernel {
     return absl::StrCat("bytes ", loops_.name);
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
-    if (products_ < kLeastProducts) return 1;
-    const int64_t units = ByRows() ? window_.rows() : blocks();
-    return static_cast<uint32_t>(std::min<int64_t>(cores, units));
+    return PartsOf({.operations = products_},
+                   ByRows() ? window_.rows() : blocks(), cores);
   }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {

@@ -37,14 +37,6 @@ int64_t PhysicalElements(const TensorSpec& spec) {
   return ProductOf(shape, 0, shape.size());
 }
 
-Range ShareOf(Part part, int64_t count, int64_t unit) {
-  const int64_t units = (count + unit - 1) / unit;
-  const auto cut = [&](uint32_t index) {
-    return std::min(units * index / part.count * unit, count);
-  };
-  return {cut(part.index), cut(part.index + 1)};
-}
-
 void ClearPadding(const TensorSpec& spec, float* data) {
   ClearPadding(spec, data, {0, PhysicalElements(spec)});
 }
@@ -87,19 +79,39 @@ Shape BroadcastStrides(const Shape& shape, const Shape& to) {
 }
 
 template <size_t K>
-bool StridedLoop<K>::Next(Cursor& cursor) const {
+void StridedLoop<K>::Go(Cursor& cursor, int64_t element) const {
+  const int64_t in_run = element % dims_.back();
+  cursor.run = dims_.back() - in_run;
+  int64_t rest = element / dims_.back();
+  for (size_t d = dims_.size() - 1; d > 0; --d) {
+    cursor.index[d - 1] = rest % dims_[d - 1];
+    rest /= dims_[d - 1];
+  }
+  for (size_t k = 0; k < K; ++k) {
+    cursor.offsets[k] = in_run * inner_[k];
+    for (size_t d = 0; d + 1 < dims_.size(); ++d) {
+      cursor.offsets[k] += cursor.index[d] * strides_[k][d];
+    }
+  }
+}
+
+template <size_t K>
+void StridedLoop<K>::Next(Cursor& cursor) const {
+  if (const int64_t in_run = dims_.back() - cursor.run; in_run > 0) {
+    for (size_t k = 0; k < K; ++k) cursor.offsets[k] -= in_run * inner_[k];
+    cursor.run = dims_.back();
+  }
   for (size_t d = dims_.size() - 1; d > 0; --d) {
     const size_t i = d - 1;
-    if (++cursor.index[i] < (i == 0 ? cursor.end : dims_[i])) {
+    if (++cursor.index[i] < dims_[i]) {
       for (size_t k = 0; k < K; ++k) cursor.offsets[k] += strides_[k][i];
-      return true;
+      return;
     }
     cursor.index[i] = 0;
     for (size_t k = 0; k < K; ++k) {
       cursor.offsets[k] -= strides_[k][i] * (dims_[i] - 1);
     }
   }
-  return false;
 }
 
 template class StridedLoop<1>;
@@ -115,18 +127,19 @@ NumberReader ReaderOf(DataType type) {
   });
 }
 
-void StridedCopy::Run(const std::byte* from, std::byte* to) const {
+void StridedCopy::Run(const std::byte* from, std::byte* to,
+                      Range elements) const {
   const auto size = static_cast<int64_t>(size_);
   const int64_t from_step = loop_.inner_strides()[0];
   const int64_t to_step = loop_.inner_strides()[1];
   if (from_step == 1 && to_step == 1) {
-    loop_.Run([&](const auto& at, int64_t n) {
+    loop_.Run(elements, [&](const auto& at, int64_t n) {
       std::memcpy(to + at[1] * size, from + at[0] * size,
                   static_cast<size_t>(n * size));
     });
     return;
   }
-  loop_.Run([&](const auto& at, int64_t n) {
+  loop_.Run(elements, [&](const auto& at, int64_t n) {
     const std::byte* source = from + at[0] * size;
     std::byte* target = to + at[1] * size;
     switch (size) {

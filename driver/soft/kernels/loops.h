@@ -16,6 +16,7 @@
 
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/kernels/work.h"
 
 namespace rknnd::soft {
 
@@ -64,33 +65,19 @@ T Once(T value) {
   return kept;
 }
 
-// A part's share of `count` things in a row, cut between multiples of `unit`.
-struct Range {
-  int64_t begin = 0, end = 0;
-  [[nodiscard]] int64_t size() const { return end - begin; }
-};
-Range ShareOf(Part part, int64_t count, int64_t unit = 1);
-
-// Floats and bytes are cut where cache lines and the widest vectors begin, so
-// that each element is computed by the same instructions in every part.
-inline constexpr int64_t kElementUnit = 64;
-
-// A kernel whose work on `elements` elements the cores of a gang share out:
-// void(Inputs, Outputs, Part).
+// A kernel whose work the cores of a gang share out: one callable,
+// void(Inputs, Outputs, Part), that can be cut into `pieces` parts at most.
 template <class F>
 class SharedKernel final : public Kernel {
  public:
-  SharedKernel(F function, int64_t elements)
-      : function_(std::move(function)), elements_(elements) {}
+  SharedKernel(const Work& work, int64_t pieces, F function)
+      : function_(std::move(function)), work_(work), pieces_(pieces) {}
   absl::Status Run(Inputs inputs, Outputs outputs, std::byte*) const override {
     function_(inputs, outputs, Part{});
     return absl::OkStatus();
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
-    // Less takes longer to hand over than to do: about a microsecond.
-    constexpr int64_t kLeast = 4096;
-    return static_cast<uint32_t>(
-        std::clamp<int64_t>(elements_ / kLeast, 1, cores));
+    return PartsOf(work_, pieces_, cores);
   }
   absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
                        std::byte*) const override {
@@ -100,12 +87,21 @@ class SharedKernel final : public Kernel {
 
  private:
   F function_;
-  int64_t elements_;
+  Work work_;
+  int64_t pieces_;
 };
 
 template <class F>
-std::unique_ptr<Kernel> MakeSharedKernel(int64_t elements, F function) {
-  return std::make_unique<SharedKernel<F>>(std::move(function), elements);
+std::unique_ptr<Kernel> MakeSharedKernel(const Work& work, int64_t pieces,
+                                         F function) {
+  return std::make_unique<SharedKernel<F>>(work, pieces, std::move(function));
+}
+// Of a request's tensors, cut between any elements.
+template <class F>
+std::unique_ptr<Kernel> MakeSharedKernel(const KernelRequest& request,
+                                         F function, int64_t operations = 1) {
+  return MakeSharedKernel(WorkOf(request, operations),
+                          request.outputs[0].elements(), std::move(function));
 }
 
 // Axes as they lie in memory: a blocked tensor is a dense one with one more
@@ -132,8 +128,8 @@ class StridedLoop {
   StridedLoop() = default;
   // `strides[k][d]`: how far operand k moves along axis d, in its own unit.
   StridedLoop(const Shape& dims, const std::array<Shape, K>& strides) {
+    elements_ = ProductOf(dims, 0, dims.size());
     for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d] == 0) empty_ = true;
       if (dims[d] == 1) continue;
       bool merges = !dims_.empty();
       for (size_t k = 0; k < K && merges; ++k) {
@@ -155,53 +151,42 @@ class StridedLoop {
   }
 
   [[nodiscard]] const Offsets& inner_strides() const { return inner_; }
+  [[nodiscard]] int64_t elements() const { return elements_; }
 
   // Calls f(offsets, n) for each innermost run of n elements.
   template <class F>
   void Run(F&& f) const {
-    Run(Part{}, std::forward<F>(f));
+    Run({0, elements_}, std::forward<F>(f));
   }
-  // A part of them: its share of the outermost axis.
+  // Of some of the elements, in the order of the axes: the first run and the
+  // last may be parts of runs.
   template <class F>
-  void Run(Part part, F&& f) const {
-    const Range share = ShareOfOutermost(part);
-    if (empty_ || share.size() <= 0) return;
+  void Run(Range elements, F&& f) const {
+    if (elements.size() <= 0) return;
     Cursor cursor;
-    for (size_t k = 0; k < K; ++k) {
-      cursor.offsets[k] = share.begin * strides_[k].front();
+    cursor.run = dims_.back();
+    if (elements.begin > 0) Go(cursor, elements.begin);
+    for (int64_t left = elements.size();;) {
+      const int64_t n = std::min(cursor.run, left);
+      f(std::as_const(cursor.offsets), n);
+      left -= n;
+      if (left == 0) return;
+      Next(cursor);
     }
-    if (dims_.size() == 1) {
-      f(std::as_const(cursor.offsets), share.size());
-      return;
-    }
-    cursor.index[0] = share.begin;
-    cursor.end = share.end;
-    do {
-      f(std::as_const(cursor.offsets), dims_.back());
-    } while (Next(cursor));
-  }
-  // The elements of operand k, which is dense, that a part walks.
-  [[nodiscard]] Range ElementsOf(size_t k, Part part) const {
-    const Range share = ShareOfOutermost(part);
-    if (empty_) return {};
-    return {share.begin * strides_[k].front(), share.end * strides_[k].front()};
   }
 
  private:
   struct Cursor {
     Offsets offsets{};
     std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
-    int64_t end = 0;                            // of the outermost
+    int64_t run = 0;                            // what is left of this one
   };
-  [[nodiscard]] Range ShareOfOutermost(Part part) const {
-    if (dims_.empty()) return {};
-    return ShareOf(part, dims_.front(), dims_.size() == 1 ? kElementUnit : 1);
-  }
-  // To the next run; false after the last. Out of line: there are hundreds of
+  // To an element, and to the next run. Out of line: there are hundreds of
   // loops.
-  bool Next(Cursor& cursor) const;
+  void Go(Cursor& cursor, int64_t element) const;
+  void Next(Cursor& cursor) const;
 
-  bool empty_ = false;
+  int64_t elements_ = 0;
   Shape dims_;
   std::array<Shape, K> strides_;
   Offsets inner_{};
@@ -215,7 +200,11 @@ class StridedCopy {
               const Shape& to_strides, size_t element_size)
       : loop_(dims, {from_strides, to_strides}), size_(element_size) {}
 
-  void Run(const std::byte* from, std::byte* to) const;
+  [[nodiscard]] int64_t elements() const { return loop_.elements(); }
+  void Run(const std::byte* from, std::byte* to) const {
+    Run(from, to, {0, elements()});
+  }
+  void Run(const std::byte* from, std::byte* to, Range elements) const;
 
  private:
   StridedLoop<2> loop_;

@@ -13,6 +13,9 @@
 namespace rknnd::soft {
 namespace {
 
+// Of an element: two sums in double precision, and what is made of them.
+constexpr int64_t kSums = 8;
+
 struct Moments {
   double mean = 0.0, variance = 0.0;
 };
@@ -100,44 +103,47 @@ MadeKernel MakeLayer(const KernelRequest& request) {
       normalized,
       {DenseStrides(normalized), BroadcastStrides(scale_shape, normalized),
        BroadcastStrides(shift_shape, normalized)});
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    const auto* scale = As<float>(inputs[1]);
-    const auto* shift = has_shift ? As<float>(inputs[2]) : nullptr;
-    const auto& step = loop.inner_strides();
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* in = As<float>(inputs[0]) + r * size;
-      float* out = As<float>(outputs[0]) + r * size;
-      const Moments moments = MomentsOf(in, size);
-      const auto mean = static_cast<float>(moments.mean);
-      const auto inverse =
-          static_cast<float>(1.0 / std::sqrt(moments.variance + epsilon));
-      loop.Run([&](const auto& at, int64_t n) {
-        if (shift != nullptr && step[1] == 1 && step[2] == 1) {
-          // As nearly all networks have it; over what was read, maybe.
-          const float* x = in + at[0];
-          const float* a = scale + at[1];
-          const float* b = shift + at[2];
-          float* to = out + at[0];
-          for (int64_t i = 0; i < n; ++i) {
-            to[i] = (x[i] - mean) * inverse * a[i] + b[i];
+  return MakeSharedKernel(
+      WorkOf(request, kSums), rows,
+      [=](Inputs inputs, Outputs outputs, Part part) {
+        const auto* scale = As<float>(inputs[1]);
+        const auto* shift = has_shift ? As<float>(inputs[2]) : nullptr;
+        const auto& step = loop.inner_strides();
+        const Range share = ShareOf(part, rows);
+        for (int64_t r = share.begin; r < share.end; ++r) {
+          const float* in = As<float>(inputs[0]) + r * size;
+          float* out = As<float>(outputs[0]) + r * size;
+          const Moments moments = MomentsOf(in, size);
+          const auto mean = static_cast<float>(moments.mean);
+          const auto inverse =
+              static_cast<float>(1.0 / std::sqrt(moments.variance + epsilon));
+          loop.Run([&](const auto& at, int64_t n) {
+            if (shift != nullptr && step[1] == 1 && step[2] == 1) {
+              // As nearly all networks have it; over what was read, maybe.
+              const float* x = in + at[0];
+              const float* a = scale + at[1];
+              const float* b = shift + at[2];
+              float* to = out + at[0];
+              for (int64_t i = 0; i < n; ++i) {
+                to[i] = (x[i] - mean) * inverse * a[i] + b[i];
+              }
+              return;
+            }
+            for (int64_t i = 0; i < n; ++i) {
+              const int64_t e = at[0] + i * step[0];
+              float x = (in[e] - mean) * inverse * scale[at[1] + i * step[1]];
+              if (shift != nullptr) x += shift[at[2] + i * step[2]];
+              out[e] = x;
+            }
+          });
+          if (outputs.size() > 1 && outputs[1] != nullptr) {
+            As<float>(outputs[1])[r] = mean;
           }
-          return;
-        }
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t e = at[0] + i * step[0];
-          float x = (in[e] - mean) * inverse * scale[at[1] + i * step[1]];
-          if (shift != nullptr) x += shift[at[2] + i * step[2]];
-          out[e] = x;
+          if (outputs.size() > 2 && outputs[2] != nullptr) {
+            As<float>(outputs[2])[r] = inverse;
+          }
         }
       });
-      if (outputs.size() > 1 && outputs[1] != nullptr) {
-        As<float>(outputs[1])[r] = mean;
-      }
-      if (outputs.size() > 2 && outputs[2] != nullptr) {
-        As<float>(outputs[2])[r] = inverse;
-      }
-    }
-  });
 }
 
 Inference InferInstance(const NodeView& node) {
@@ -162,19 +168,22 @@ MadeKernel MakeInstance(const KernelRequest& request) {
   const int64_t planes = shape[0] * shape[1], channels = shape[1];
   const int64_t pixels = ProductOf(shape, 2, shape.size());
   const float epsilon = request.node.Float("epsilon", 1e-5F);
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    for (int64_t p = 0; p < planes && pixels > 0; ++p) {
-      const float* in = As<float>(inputs[0]) + p * pixels;
-      float* out = As<float>(outputs[0]) + p * pixels;
-      const Moments moments = MomentsOf(in, pixels);
-      const double a = As<float>(inputs[1])[p % channels] /
-                       std::sqrt(moments.variance + epsilon);
-      const auto scale = static_cast<float>(a);
-      const auto shift = static_cast<float>(As<float>(inputs[2])[p % channels] -
-                                            moments.mean * a);
-      for (int64_t i = 0; i < pixels; ++i) out[i] = in[i] * scale + shift;
-    }
-  });
+  return MakeSharedKernel(
+      WorkOf(request, kSums), planes,
+      [=](Inputs inputs, Outputs outputs, Part part) {
+        const Range share = ShareOf(part, pixels > 0 ? planes : 0);
+        for (int64_t p = share.begin; p < share.end; ++p) {
+          const float* in = As<float>(inputs[0]) + p * pixels;
+          float* out = As<float>(outputs[0]) + p * pixels;
+          const Moments moments = MomentsOf(in, pixels);
+          const double a = As<float>(inputs[1])[p % channels] /
+                           std::sqrt(moments.variance + epsilon);
+          const auto scale = static_cast<float>(a);
+          const auto shift = static_cast<float>(
+              As<float>(inputs[2])[p % channels] - moments.mean * a);
+          for (int64_t i = 0; i < pixels; ++i) out[i] = in[i] * scale + shift;
+        }
+      });
 }
 
 // Axes that are reduced together; the default is all but the channels'.
@@ -205,35 +214,38 @@ MadeKernel MakeMeanVariance(const KernelRequest& request) {
   const StridedLoop<1> outer(kept, {kept_strides});
   const StridedLoop<1> inner(gone, {gone_strides});
   const auto count = static_cast<double>(ProductOf(gone, 0, gone.size()));
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    const int64_t step = outer.inner_strides()[0];
-    const int64_t run = inner.inner_strides()[0];
-    outer.Run([&](const auto& at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const float* in = As<float>(inputs[0]) + at[0] + i * step;
-        float* out = As<float>(outputs[0]) + at[0] + i * step;
-        double mean = 0.0, variance = 0.0;
-        inner.Run([&](const auto& to, int64_t m) {
-          for (int64_t k = 0; k < m; ++k) mean += in[to[0] + k * run];
-        });
-        mean /= count;
-        inner.Run([&](const auto& to, int64_t m) {
-          for (int64_t k = 0; k < m; ++k) {
-            const double d = in[to[0] + k * run] - mean;
-            variance += d * d;
-          }
-        });
-        // As the operator's definition has it: added to the deviation.
-        const double scale = 1.0 / (std::sqrt(variance / count) + 1e-9);
-        inner.Run([&](const auto& to, int64_t m) {
-          for (int64_t k = 0; k < m; ++k) {
-            const int64_t e = to[0] + k * run;
-            out[e] = static_cast<float>((in[e] - mean) * scale);
-          }
-        });
-      }
-    });
-  });
+  return MakeSharedKernel(
+      WorkOf(request, kSums), outer.elements(),
+      [=](Inputs inputs, Outputs outputs, Part part) {
+        const int64_t step = outer.inner_strides()[0];
+        const int64_t run = inner.inner_strides()[0];
+        outer.Run(
+            ShareOf(part, outer.elements()), [&](const auto& at, int64_t n) {
+              for (int64_t i = 0; i < n; ++i) {
+                const float* in = As<float>(inputs[0]) + at[0] + i * step;
+                float* out = As<float>(outputs[0]) + at[0] + i * step;
+                double mean = 0.0, variance = 0.0;
+                inner.Run([&](const auto& to, int64_t m) {
+                  for (int64_t k = 0; k < m; ++k) mean += in[to[0] + k * run];
+                });
+                mean /= count;
+                inner.Run([&](const auto& to, int64_t m) {
+                  for (int64_t k = 0; k < m; ++k) {
+                    const double d = in[to[0] + k * run] - mean;
+                    variance += d * d;
+                  }
+                });
+                // As the operator's definition has it: added to the deviation.
+                const double scale = 1.0 / (std::sqrt(variance / count) + 1e-9);
+                inner.Run([&](const auto& to, int64_t m) {
+                  for (int64_t k = 0; k < m; ++k) {
+                    const int64_t e = to[0] + k * run;
+                    out[e] = static_cast<float>((in[e] - mean) * scale);
+                  }
+                });
+              }
+            });
+      });
 }
 
 Inference InferLrn(const NodeView& node) {
@@ -258,26 +270,28 @@ MadeKernel MakeLrn(const KernelRequest& request) {
   const float scale =
       node.Float("alpha", 1e-4F) / static_cast<float>(node.Int("size", 1));
   const float beta = node.Float("beta", 0.75F), bias = node.Float("bias", 1.0F);
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    for (int64_t n = 0; n < batch; ++n) {
-      const float* in = As<float>(inputs[0]) + n * channels * pixels;
-      float* out = As<float>(outputs[0]) + n * channels * pixels;
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t first = std::max<int64_t>(c - before, 0);
-        const int64_t last = std::min(c + after, channels - 1);
-        float* to = out + c * pixels;
-        std::fill_n(to, pixels, 0.0F);
-        for (int64_t k = first; k <= last; ++k) {
-          const float* from = in + k * pixels;
-          for (int64_t p = 0; p < pixels; ++p) to[p] += from[p] * from[p];
+  return MakeSharedKernel(
+      WorkOf(request, kFunction), batch * channels,
+      [=](Inputs inputs, Outputs outputs, Part part) {
+        const Range share = ShareOf(part, batch * channels);
+        for (int64_t plane = share.begin; plane < share.end; ++plane) {
+          const int64_t n = plane / channels, c = plane % channels;
+          const float* in = As<float>(inputs[0]) + n * channels * pixels;
+          float* out = As<float>(outputs[0]) + n * channels * pixels;
+          const int64_t first = std::max<int64_t>(c - before, 0);
+          const int64_t last = std::min(c + after, channels - 1);
+          float* to = out + c * pixels;
+          std::fill_n(to, pixels, 0.0F);
+          for (int64_t k = first; k <= last; ++k) {
+            const float* from = in + k * pixels;
+            for (int64_t p = 0; p < pixels; ++p) to[p] += from[p] * from[p];
+          }
+          const float* x = in + c * pixels;
+          for (int64_t p = 0; p < pixels; ++p) {
+            to[p] = x[p] * std::pow(bias + scale * to[p], -beta);
+          }
         }
-        const float* x = in + c * pixels;
-        for (int64_t p = 0; p < pixels; ++p) {
-          to[p] = x[p] * std::pow(bias + scale * to[p], -beta);
-        }
-      }
-    }
-  });
+      });
 }
 
 }  // namespace

@@ -141,15 +141,14 @@ class Kernel {
                            std::span<std::byte* const> outputs,
                            std::byte* scratch) const = 0;
 
-  // Into how many parts the work is cut for a gang of so many cores; 1: one
-  // core does it while the others wait. At most `cores`.
+  // Into how many parts the work is cut for a gang of so many cores (work.h);
+  // 1: one core does it while the others wait. At most `cores`.
   [[nodiscard]] virtual uint32_t PartsFor(uint32_t cores) const {
     (void)cores;
     return 1;
   }
   // One of PartsFor's parts: all of them together, in any order or at once, do
-  // what Run does: integers to the bit, floats but for their last bit where a
-  // library sums in another order. Each has scratch of its own. Thread: as Run.
+  // what Run does, to the bit. Each has scratch of its own. Thread: as Run.
   virtual absl::Status RunPart(Part part,
                                std::span<const std::byte* const> inputs,
                                std::span<std::byte* const> outputs,

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
+#include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "driver/soft/kernels/checks.h"
@@ -86,9 +87,73 @@ bool SuitsOneDnn(const NodeView& node, const Params& params) {
   return true;
 }
 
+int64_t Positions(const Window& window) {
+  return ProductOf(window.kernel, 0, window.kernel.size());
+}
+
+// In pieces of whole blocks of channels, where these lie one behind the other.
 class DnnlPool final : public Kernel {
  public:
   absl::Status Make(const KernelRequest& request, const Params& params) {
+    work_ = WorkOf(request, Positions(params.window));
+    const TensorSpec& input = request.inputs[0];
+    const int64_t block = input.placement.block;
+    const int64_t blocks = (input.shape[1] + block - 1) / block;
+    constexpr int64_t kMostPieces = 6;  // even shares of two cores and of three
+    const bool cut =
+        input.shape[0] == 1 && blocks > 1 && PartsOf(work_, blocks, 2) > 1;
+    const auto count =
+        static_cast<uint32_t>(cut ? std::min(blocks, kMostPieces) : 1);
+    for (uint32_t i = 0; i < count; ++i) {
+      const Range share = ShareOf({i, count}, input.shape[1], block);
+      TensorSpec from = input, to = request.outputs[0];
+      from.shape[1] = to.shape[1] = share.size();
+      const auto at = [&](const TensorSpec& whole) {
+        return whole.bytes() / static_cast<uint64_t>(blocks) *
+               static_cast<uint64_t>(share.begin / block);
+      };
+      pieces_.push_back({at(input), at(request.outputs[0]), nullptr});
+      const bool is_new = i == 0 || share.size() != sizes_.back();
+      sizes_.push_back(share.size());
+      if (is_new) {
+        RKNND_RETURN_IF_ERROR(AddCall(from, to, params));
+      }
+      pieces_.back().call = calls_.back().get();
+    }
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
+  [[nodiscard]] std::string implementation() const override {
+    return implementation_;
+  }
+  [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
+    return PartsOf(work_, static_cast<int64_t>(pieces_.size()), cores);
+  }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
+    return RunPart(Part{}, inputs, outputs, scratch);
+  }
+  absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
+                       std::byte* scratch) const override {
+    const Range share = ShareOf(part, static_cast<int64_t>(pieces_.size()));
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      const Piece& piece = pieces_[static_cast<size_t>(i)];
+      void* const data[] = {const_cast<std::byte*>(inputs[0] + piece.input_at),
+                            outputs[0] + piece.output_at, scratch};
+      RKNND_RETURN_IF_ERROR(piece.call->Run(data));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Piece {
+    uint64_t input_at = 0, output_at = 0;  // bytes
+    const DnnlCall* call = nullptr;
+  };
+
+  absl::Status AddCall(const TensorSpec& input_spec,
+                       const TensorSpec& output_spec, const Params& params) {
     using dnnl::algorithm;
     using Primitive = dnnl::pooling_forward;
     using Dims = dnnl::memory::dims;
@@ -96,16 +161,16 @@ class DnnlPool final : public Kernel {
     Dims end;
     for (size_t d = 0; d < window.rank(); ++d) {
       // What the last position of ceil_mode reaches beyond the padding.
-      end.push_back(std::max(
-          window.pads_end[d],
-          (window.output[d] - 1) * window.strides[d] + window.kernel[d] -
-              request.inputs[0].shape[2 + d] - window.pads_begin[d]));
+      end.push_back(std::max(window.pads_end[d],
+                             (window.output[d] - 1) * window.strides[d] +
+                                 window.kernel[d] - input_spec.shape[2 + d] -
+                                 window.pads_begin[d]));
     }
     const auto from = [](const Shape& shape) {
       return Dims(shape.begin(), shape.end());
     };
-    const auto input = Describe(request.inputs[0]);
-    const auto output = Describe(request.outputs[0]);
+    const auto input = Describe(input_spec);
+    const auto output = Describe(output_spec);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const Primitive::primitive_desc chosen(
@@ -123,28 +188,20 @@ class DnnlPool final : public Kernel {
       return absl::UnimplementedError("our loops are quicker");
     }
     implementation_ = ImplementationOf(chosen);
-    scratch_ = chosen.scratchpad_desc().get_size();
-    call_.emplace(Primitive(chosen),
-                  std::vector<DnnlArgument>{
-                      {DNNL_ARG_SRC, input},
-                      {DNNL_ARG_DST, output},
-                      {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()}});
+    scratch_ = std::max(scratch_, chosen.scratchpad_desc().get_size());
+    calls_.push_back(std::make_unique<DnnlCall>(
+        Primitive(chosen),
+        std::vector<DnnlArgument>{
+            {DNNL_ARG_SRC, input},
+            {DNNL_ARG_DST, output},
+            {DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc()}}));
     return absl::OkStatus();
   }
 
-  [[nodiscard]] size_t scratch_size() const override { return scratch_; }
-  [[nodiscard]] std::string implementation() const override {
-    return implementation_;
-  }
-  absl::Status Run(Inputs inputs, Outputs outputs,
-                   std::byte* scratch) const override {
-    void* const data[] = {const_cast<std::byte*>(inputs[0]), outputs[0],
-                          scratch};
-    return call_->Run(data);
-  }
-
- private:
-  std::optional<DnnlCall> call_;
+  Work work_;
+  std::vector<int64_t> sizes_;  // channels of each piece
+  std::vector<Piece> pieces_;
+  std::vector<std::unique_ptr<DnnlCall>> calls_;
   std::string implementation_;
   size_t scratch_ = 0;
 };
@@ -182,10 +239,13 @@ struct PlainPool {
     return {std::min(first, out[2]), std::clamp<int64_t>(last, 0, out[2])};
   }
 
+  [[nodiscard]] int64_t rows() const { return planes * out[0] * out[1]; }
+  // Some rows of the output.
   template <class T>
-  void Run(const T* input, T* output) const;
+  void Run(const T* input, Range rows, T* output) const;
   template <class T>
-  void RunWithIndices(const T* input, T* output, int64_t* indices) const;
+  void RunWithIndices(const T* input, Range rows, T* output,
+                      int64_t* indices) const;
 
  private:
   template <class T, class F>
@@ -233,42 +293,39 @@ void PlainPool::CombinePixels(const T* row, int64_t count, T* to,
 }
 
 template <class T>
-void PlainPool::Run(const T* input, T* output) const {
+void PlainPool::Run(const T* input, Range rows, T* output) const {
   constexpr bool kFloat = std::is_floating_point_v<T>;
   constexpr T kLeast = kFloat ? -std::numeric_limits<T>::infinity()
                               : std::numeric_limits<T>::lowest();
   const int64_t size = in[0] * in[1] * in[2];
-  for (int64_t plane = 0; plane < planes; ++plane) {
-    for (int64_t z = 0; z < out[0]; ++z) {
-      for (int64_t y = 0; y < out[1]; ++y, output += out[2] * lanes) {
-        std::fill_n(output, out[2] * lanes, params.maximum ? kLeast : T{});
-        const int64_t origin_z = z * stride[0] - begin[0];
-        const int64_t origin_y = y * stride[1] - begin[1];
-        const auto depths = Inside(0, origin_z, 0, in[0]);
-        const auto heights = Inside(1, origin_y, 0, in[1]);
-        for (int64_t a = depths.first; a < depths.second; ++a) {
-          for (int64_t b = heights.first; b < heights.second; ++b) {
-            const int64_t at = (origin_z + a * dilation[0]) * in[1] + origin_y +
-                               b * dilation[1];
-            const T* const row = input + (plane * size + at * in[2]) * lanes;
-            if (params.maximum) {
-              Combine(row, output,
-                      [](T most, T x) { return x > most ? x : most; });
-            } else if constexpr (kFloat) {
-              Combine(row, output, [](T sum, T x) { return sum + x; });
-            }
-          }
+  output += rows.begin * out[2] * lanes;
+  for (int64_t n = rows.begin; n < rows.end; ++n, output += out[2] * lanes) {
+    const int64_t y = n % out[1], z = n / out[1] % out[0];
+    const int64_t plane = n / out[1] / out[0];
+    std::fill_n(output, out[2] * lanes, params.maximum ? kLeast : T{});
+    const int64_t origin_z = z * stride[0] - begin[0];
+    const int64_t origin_y = y * stride[1] - begin[1];
+    const auto depths = Inside(0, origin_z, 0, in[0]);
+    const auto heights = Inside(1, origin_y, 0, in[1]);
+    for (int64_t a = depths.first; a < depths.second; ++a) {
+      for (int64_t b = heights.first; b < heights.second; ++b) {
+        const int64_t at =
+            (origin_z + a * dilation[0]) * in[1] + origin_y + b * dilation[1];
+        const T* const row = input + (plane * size + at * in[2]) * lanes;
+        if (params.maximum) {
+          Combine(row, output, [](T most, T x) { return x > most ? x : most; });
+        } else if constexpr (kFloat) {
+          Combine(row, output, [](T sum, T x) { return sum + x; });
         }
-        if (params.maximum) continue;
-        const int64_t rows = Counted(0, origin_z) * Counted(1, origin_y);
-        for (int64_t x = 0; x < out[2]; ++x) {
-          const int64_t count = rows * Counted(2, x * stride[2] - begin[2]);
-          for (int64_t l = 0; l < lanes; ++l) {
-            T& sum = output[x * lanes + l];
-            sum = count > 0 ? static_cast<T>(sum / static_cast<float>(count))
-                            : T{};
-          }
-        }
+      }
+    }
+    if (params.maximum) continue;
+    const int64_t counted = Counted(0, origin_z) * Counted(1, origin_y);
+    for (int64_t x = 0; x < out[2]; ++x) {
+      const int64_t count = counted * Counted(2, x * stride[2] - begin[2]);
+      for (int64_t l = 0; l < lanes; ++l) {
+        T& sum = output[x * lanes + l];
+        sum = count > 0 ? static_cast<T>(sum / static_cast<float>(count)) : T{};
       }
     }
   }
@@ -276,10 +333,10 @@ void PlainPool::Run(const T* input, T* output) const {
 
 // Where each largest value lies. Such tensors are dense.
 template <class T>
-void PlainPool::RunWithIndices(const T* input, T* output,
+void PlainPool::RunWithIndices(const T* input, Range rows, T* output,
                                int64_t* indices) const {
   const int64_t size = in[0] * in[1] * in[2];
-  for (int64_t n = 0; n < planes * out[0] * out[1] * out[2]; ++n) {
+  for (int64_t n = rows.begin * out[2]; n < rows.end * out[2]; ++n) {
     const int64_t plane = n / (out[0] * out[1] * out[2]);
     const std::array<int64_t, 3> origin = {
         n / (out[1] * out[2]) % out[0] * stride[0] - begin[0],
@@ -330,23 +387,29 @@ MadeKernel MakePlainPool(const KernelRequest& request, Params params) {
     pool.begin[ahead + d] = window.pads_begin[d];
     pool.end[ahead + d] = window.pads_end[d];
   }
+  const Work work = WorkOf(request, Positions(window));
   pool.params = std::move(params);
   const TensorSpec& spec = request.outputs[0];
-  return MakeKernel([pool, spec](Inputs inputs, Outputs outputs, std::byte*) {
-    auto* indices = outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
-    const auto run = [&](const auto* in, auto* out) {
-      indices == nullptr ? pool.Run(in, out)
-                         : pool.RunWithIndices(in, out, indices);
-    };
-    if (spec.type == DataType::kInt8) {
-      run(As<int8_t>(inputs[0]), As<int8_t>(outputs[0]));
-    } else if (spec.type == DataType::kUint8) {
-      run(As<uint8_t>(inputs[0]), As<uint8_t>(outputs[0]));
-    } else {
-      run(As<float>(inputs[0]), As<float>(outputs[0]));
-      ClearPadding(spec, As<float>(outputs[0]));
-    }
-  });
+  return MakeSharedKernel(
+      work, pool.rows(),
+      [pool, spec](Inputs inputs, Outputs outputs, Part part) {
+        auto* indices = outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
+        const Range rows = ShareOf(part, pool.rows());
+        const auto run = [&](const auto* in, auto* out) {
+          indices == nullptr ? pool.Run(in, rows, out)
+                             : pool.RunWithIndices(in, rows, out, indices);
+        };
+        if (spec.type == DataType::kInt8) {
+          run(As<int8_t>(inputs[0]), As<int8_t>(outputs[0]));
+        } else if (spec.type == DataType::kUint8) {
+          run(As<uint8_t>(inputs[0]), As<uint8_t>(outputs[0]));
+        } else {
+          run(As<float>(inputs[0]), As<float>(outputs[0]));
+          const int64_t row = pool.out[2] * pool.lanes;
+          ClearPadding(spec, As<float>(outputs[0]),
+                       {rows.begin * row, rows.end * row});
+        }
+      });
 }
 
 MadeKernel MakePool(const KernelRequest& request) {

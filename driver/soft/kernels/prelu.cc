@@ -73,9 +73,9 @@ MadeKernel MakeBlockedPRelu(const KernelRequest& request) {
                                 As<float>(room)[c] = slopes[count == 1 ? 0 : c];
                               }
                             }));
+  const int64_t planes = spec.shape[0] * blocks;
   return MakeSharedKernel(
-      PhysicalElements(spec), [=, planes = spec.shape[0] * blocks](
-                                  Inputs inputs, Outputs outputs, Part part) {
+      WorkOf(request), planes, [=](Inputs inputs, Outputs outputs, Part part) {
         const Range share = ShareOf(part, planes);
         const int64_t run = pixels * lanes;
         for (int64_t plane = share.begin; plane < share.end; ++plane) {
@@ -99,12 +99,11 @@ MadeKernel MakePRelu(const KernelRequest& request) {
   const Shape strides = DenseStrides(to);
   const StridedLoop<3> loop(to,
                             {strides, BroadcastStrides(slope, to), strides});
-  return MakeSharedKernel(ProductOf(to, 0, to.size()), [loop](Inputs inputs,
-                                                              Outputs outputs,
-                                                              Part part) {
-    RunBinary(
-        loop, As<float>(inputs[0]), As<float>(inputs[1]), As<float>(outputs[0]),
-        [](float x, float a) { return x < 0.0F ? x * a : x; }, part);
+  return MakeSharedKernel(request, [loop](Inputs inputs, Outputs outputs,
+                                          Part part) {
+    RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
+              As<float>(inputs[0]), As<float>(inputs[1]), As<float>(outputs[0]),
+              [](float x, float a) { return x < 0.0F ? x * a : x; });
   });
 }
 

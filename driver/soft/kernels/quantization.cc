@@ -97,22 +97,19 @@ MadeKernel MakeLookup(const KernelRequest& request,
       request.weights.StoreCopy(std::as_bytes(std::span(table))));
   const auto* entries = reinterpret_cast<const uint8_t*>(kept);
   const int64_t count = PhysicalElements(request.outputs[0]);
-  const auto run = [entries, count](Inputs inputs, Outputs outputs, Part part) {
-    const Range range = ShareOf(part, count, kElementUnit);
-    const auto* in = As<uint8_t>(inputs[0]);
-    auto* out = As<uint8_t>(outputs[0]);
-    for (int64_t i = range.begin; i < range.end; ++i) out[i] = entries[in[i]];
-  };
-  // The cores of a gang share out these, whatever they are computed by.
-  for (const char* shared : {"Relu", "Clip", "LeakyRelu", "ThresholdedRelu",
-                             "PRelu", "QLinearLeakyRelu"}) {
-    if (request.node.node().layer_type == shared) {
-      return MakeSharedKernel(count, run);
-    }
-  }
-  return MakeKernel([run](Inputs inputs, Outputs outputs, std::byte*) {
-    run(inputs, outputs, Part{});
-  });
+  // One byte after the other: no vectors.
+  constexpr int64_t kByte = 16;
+  return MakeSharedKernel(
+      request,
+      [entries, count](Inputs inputs, Outputs outputs, Part part) {
+        const Range range = ShareOf(part, count, kElementUnit);
+        const auto* in = As<uint8_t>(inputs[0]);
+        auto* out = As<uint8_t>(outputs[0]);
+        for (int64_t i = range.begin; i < range.end; ++i) {
+          out[i] = entries[in[i]];
+        }
+      },
+      kByte);
 }
 
 }  // namespace rknnd::soft

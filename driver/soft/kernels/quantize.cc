@@ -105,11 +105,16 @@ bool MayLieLast(const NodeView& node, size_t i) {
   return is_tensor && Count(node, 1) == 1 && SizeOf(node.type(0)) == 1;
 }
 
+// f(first, scale, elements) for each run of a part with one scale.
 template <class F>
-void ForEachRun(const Runs& runs, F f) {
-  int64_t at = 0;
-  for (int64_t o = 0; o < runs.outer; ++o) {
-    for (int64_t s = 0; s < runs.scales; ++s, at += runs.inner) f(at, s);
+void ForEachRun(const Runs& runs, Part part, F f) {
+  const Range range =
+      ShareOf(part, runs.outer * runs.scales * runs.inner, kElementUnit);
+  for (int64_t at = range.begin; at < range.end;) {
+    const int64_t run = at / runs.inner;
+    const int64_t end = std::min((run + 1) * runs.inner, range.end);
+    f(at, run % runs.scales, end - at);
+    at = end;
   }
 }
 
@@ -126,17 +131,18 @@ absl::StatusOr<Runs> RunsOf(const KernelRequest& request) {
 }
 
 template <class From, class To>
-MadeKernel MakeQuantizeOf(const Runs& runs) {
-  return MakeKernel([runs](Inputs inputs, Outputs outputs, std::byte*) {
+MadeKernel MakeQuantizeOf(const KernelRequest& request, const Runs& runs) {
+  return MakeSharedKernel(request, [runs](Inputs inputs, Outputs outputs,
+                                          Part part) {
     const auto* scales = As<float>(inputs[1]);
     const To* zeros =
         inputs.size() > 2 && inputs[2] != nullptr ? As<To>(inputs[2]) : nullptr;
-    ForEachRun(runs, [&](int64_t at, int64_t s) {
+    ForEachRun(runs, part, [&](int64_t at, int64_t s, int64_t n) {
       const float scale = scales[s];
       const int32_t zero = zeros == nullptr ? 0 : int32_t{zeros[s]};
       const From* from = As<From>(inputs[0]) + at;
       To* to = As<To>(outputs[0]) + at;
-      for (int64_t i = 0; i < runs.inner; ++i) {
+      for (int64_t i = 0; i < n; ++i) {
         to[i] = Quantize<To>(static_cast<float>(from[i]) / scale, zero);
       }
     });
@@ -147,27 +153,28 @@ MadeKernel MakeQuantize(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Runs runs, RunsOf(request));
   const bool from_float = request.inputs[0].type == DataType::kFloat32;
   if (request.outputs[0].type == DataType::kInt8) {
-    return from_float ? MakeQuantizeOf<float, int8_t>(runs)
-                      : MakeQuantizeOf<int32_t, int8_t>(runs);
+    return from_float ? MakeQuantizeOf<float, int8_t>(request, runs)
+                      : MakeQuantizeOf<int32_t, int8_t>(request, runs);
   }
-  return from_float ? MakeQuantizeOf<float, uint8_t>(runs)
-                    : MakeQuantizeOf<int32_t, uint8_t>(runs);
+  return from_float ? MakeQuantizeOf<float, uint8_t>(request, runs)
+                    : MakeQuantizeOf<int32_t, uint8_t>(request, runs);
 }
 
 template <class From>
-MadeKernel MakeDequantizeOf(const Runs& runs) {
-  return MakeKernel([runs](Inputs inputs, Outputs outputs, std::byte*) {
+MadeKernel MakeDequantizeOf(const KernelRequest& request, const Runs& runs) {
+  return MakeSharedKernel(request, [runs](Inputs inputs, Outputs outputs,
+                                          Part part) {
     const auto* scales = As<float>(inputs[1]);
     const From* zeros = inputs.size() > 2 && inputs[2] != nullptr
                             ? As<From>(inputs[2])
                             : nullptr;
-    ForEachRun(runs, [&](int64_t at, int64_t s) {
+    ForEachRun(runs, part, [&](int64_t at, int64_t s, int64_t n) {
       const float scale = scales[s];
       // Modulo 2^32: the zero point of an int32 tensor is whatever a file says.
       const auto zero = zeros == nullptr ? 0U : static_cast<uint32_t>(zeros[s]);
       const From* from = As<From>(inputs[0]) + at;
       auto* to = As<float>(outputs[0]) + at;
-      for (int64_t i = 0; i < runs.inner; ++i) {
+      for (int64_t i = 0; i < n; ++i) {
         to[i] = static_cast<float>(static_cast<int32_t>(
                     static_cast<uint32_t>(from[i]) - zero)) *
                 scale;
@@ -180,11 +187,11 @@ MadeKernel MakeDequantize(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Runs runs, RunsOf(request));
   switch (request.inputs[0].type) {
     case DataType::kInt8:
-      return MakeDequantizeOf<int8_t>(runs);
+      return MakeDequantizeOf<int8_t>(request, runs);
     case DataType::kUint8:
-      return MakeDequantizeOf<uint8_t>(runs);
+      return MakeDequantizeOf<uint8_t>(request, runs);
     default:
-      return MakeDequantizeOf<int32_t>(runs);
+      return MakeDequantizeOf<int32_t>(request, runs);
   }
 }
 

@@ -74,30 +74,28 @@ MadeKernel MakeConcat(const KernelRequest& request) {
                       reinterpret_cast<const uint8_t*>(kept)});
     total += pieces.back().bytes;
   }
-  return MakeSharedKernel(
-      rows * static_cast<int64_t>(total),
-      [pieces = std::move(pieces), rows, total](Inputs inputs, Outputs outputs,
-                                                Part part) {
-        // Rows where there are many, else a part of each run.
-        const bool by_rows = rows >= int64_t{4} * part.count;
-        const Range share = by_rows ? ShareOf(part, rows) : Range{0, rows};
-        size_t at = 0;
-        for (const Piece& piece : pieces) {
-          const Range run =
-              ShareOf(by_rows ? Part{} : part,
-                      static_cast<int64_t>(piece.bytes), kElementUnit);
-          for (int64_t row = share.begin; row < share.end; ++row) {
-            const auto r = static_cast<size_t>(row);
-            const auto* from =
-                As<uint8_t>(inputs[piece.input]) + r * piece.bytes;
-            auto* to = As<uint8_t>(outputs[0]) + at + r * total;
-            for (int64_t i = run.begin; i < run.end; ++i) {
-              to[i] = piece.table[from[i]];
-            }
-          }
-          at += piece.bytes;
+  return MakeSharedKernel(request, [pieces = std::move(pieces), rows, total](
+                                       Inputs inputs, Outputs outputs,
+                                       Part part) {
+    // Rows where there are many, else a part of each run.
+    const bool by_rows = rows >= int64_t{4} * part.count;
+    const Range share = by_rows ? ShareOf(part, rows) : Range{0, rows};
+    size_t at = 0;
+    for (const Piece& piece : pieces) {
+      const Range run =
+          ShareOf(by_rows ? Part{} : part, static_cast<int64_t>(piece.bytes),
+                  kElementUnit);
+      for (int64_t row = share.begin; row < share.end; ++row) {
+        const auto r = static_cast<size_t>(row);
+        const auto* from = As<uint8_t>(inputs[piece.input]) + r * piece.bytes;
+        auto* to = As<uint8_t>(outputs[0]) + at + r * total;
+        for (int64_t i = run.begin; i < run.end; ++i) {
+          to[i] = piece.table[from[i]];
         }
-      });
+      }
+      at += piece.bytes;
+    }
+  });
 }
 
 }  // namespace

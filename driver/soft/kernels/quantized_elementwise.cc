@@ -69,34 +69,32 @@ MadeKernel MakeBinaryOf(const KernelRequest& request, const Quantized& a,
     low = epilogue.alpha / y.scale[0];
     high = epilogue.beta / y.scale[0];
   }
-  const auto run = [=](Inputs inputs, Outputs outputs, Part part) {
-    const auto& step = loop.inner_strides();
-    const auto combine = [=](T x, T z) {
-      const auto left = static_cast<float>(int32_t{x} - a_zero);
-      const auto right = static_cast<float>(int32_t{z} - b_zero);
-      float v =
-          kProduct ? left * right * product : left * a_scale + right * b_scale;
-      v = v > low ? v : low;
-      v = v < high ? v : high;
-      return Quantize<T>(v, y_zero);
-    };
-    loop.Run(part, [&](const auto& at, int64_t n) {
-      const T* x = As<T>(inputs[0]) + at[0];
-      const T* z = As<T>(inputs[3]) + at[1];
-      T* out = As<T>(outputs[0]) + at[2];
-      if (step[0] == 1 && step[1] == 1 && step[2] == 1) {
-        for (int64_t i = 0; i < n; ++i) out[i] = combine(x[i], z[i]);
-      } else {
-        for (int64_t i = 0; i < n; ++i) {
-          out[i * step[2]] = combine(x[i * step[0]], z[i * step[1]]);
-        }
-      }
-    });
-  };
-  if (!kProduct) return MakeSharedKernel(PhysicalElements(output), run);
-  return MakeKernel([run](Inputs inputs, Outputs outputs, std::byte*) {
-    run(inputs, outputs, Part{});
-  });
+  return MakeSharedKernel(
+      request, [=](Inputs inputs, Outputs outputs, Part part) {
+        const auto& step = loop.inner_strides();
+        const auto combine = [=](T x, T z) {
+          const auto left = static_cast<float>(int32_t{x} - a_zero);
+          const auto right = static_cast<float>(int32_t{z} - b_zero);
+          float v = kProduct ? left * right * product
+                             : left * a_scale + right * b_scale;
+          v = v > low ? v : low;
+          v = v < high ? v : high;
+          return Quantize<T>(v, y_zero);
+        };
+        const Range range = ShareOf(part, loop.elements(), kElementUnit);
+        loop.Run(range, [&](const auto& at, int64_t n) {
+          const T* x = As<T>(inputs[0]) + at[0];
+          const T* z = As<T>(inputs[3]) + at[1];
+          T* out = As<T>(outputs[0]) + at[2];
+          if (step[0] == 1 && step[1] == 1 && step[2] == 1) {
+            for (int64_t i = 0; i < n; ++i) out[i] = combine(x[i], z[i]);
+          } else {
+            for (int64_t i = 0; i < n; ++i) {
+              out[i * step[2]] = combine(x[i * step[0]], z[i * step[1]]);
+            }
+          }
+        });
+      });
 }
 
 MadeKernel MakeBinary(const KernelRequest& request) {

@@ -200,6 +200,12 @@ Loops LoopsOver(const Shape& shape, const Params& params) {
   return loops;
 }
 
+// A chain of sums, which no compiler may make vectors of.
+Work WorkOf(const Loops& loops) {
+  constexpr int64_t kChain = 32;
+  return {.operations = loops.kept.elements() * loops.count * kChain};
+}
+
 template <class F>
 MadeKernel MakeReduce(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
@@ -208,27 +214,31 @@ MadeKernel MakeReduce(const KernelRequest& request) {
       request.inputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
         using W = Wide<T>;
-        return MakeKernel([loops = std::move(loops)](
-                              Inputs inputs, Outputs outputs, std::byte*) {
-          const T* in = As<T>(inputs[0]);
-          T* out = As<T>(outputs[0]);
-          const auto& step = loops.kept.inner_strides();
-          const int64_t gone_step = loops.gone.inner_strides()[0];
-          loops.kept.Run([&](const auto& at, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) {
-              const T* from = in + at[0] + i * step[0];
-              W state = F::template Start<W>();
-              loops.gone.Run([&](const auto& offset, int64_t m) {
-                const T* run = from + offset[0];
-                for (int64_t k = 0; k < m; ++k) {
-                  state = F::Take(state, static_cast<W>(run[k * gone_step]));
+        return MakeSharedKernel(
+            WorkOf(loops), loops.kept.elements(),
+            [loops = std::move(loops)](Inputs inputs, Outputs outputs,
+                                       Part part) {
+              const T* in = As<T>(inputs[0]);
+              T* out = As<T>(outputs[0]);
+              const auto& step = loops.kept.inner_strides();
+              const int64_t gone_step = loops.gone.inner_strides()[0];
+              const Range share = ShareOf(part, loops.kept.elements());
+              loops.kept.Run(share, [&](const auto& at, int64_t n) {
+                for (int64_t i = 0; i < n; ++i) {
+                  const T* from = in + at[0] + i * step[0];
+                  W state = F::template Start<W>();
+                  loops.gone.Run([&](const auto& offset, int64_t m) {
+                    const T* run = from + offset[0];
+                    for (int64_t k = 0; k < m; ++k) {
+                      state =
+                          F::Take(state, static_cast<W>(run[k * gone_step]));
+                    }
+                  });
+                  out[at[1] + i * step[1]] =
+                      static_cast<T>(F::End(state, loops.count));
                 }
               });
-              out[at[1] + i * step[1]] =
-                  static_cast<T>(F::End(state, loops.count));
-            }
-          });
-        });
+            });
       });
 }
 
@@ -242,31 +252,34 @@ Inference InferLogSumExp(const NodeView& node) {
 MadeKernel MakeLogSumExp(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
   const Loops loops = LoopsOver(request.inputs[0].shape, params);
-  return MakeKernel([loops](Inputs inputs, Outputs outputs, std::byte*) {
-    const auto* in = As<float>(inputs[0]);
-    auto* out = As<float>(outputs[0]);
-    const auto& step = loops.kept.inner_strides();
-    const int64_t gone_step = loops.gone.inner_strides()[0];
-    loops.kept.Run([&](const auto& at, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const float* from = in + at[0] + i * step[0];
-        float most = -std::numeric_limits<float>::infinity();
-        loops.gone.Run([&](const auto& offset, int64_t m) {
-          for (int64_t k = 0; k < m; ++k) {
-            most = std::max(most, from[offset[0] + k * gone_step]);
+  return MakeSharedKernel(
+      WorkOf(loops), loops.kept.elements(),
+      [loops](Inputs inputs, Outputs outputs, Part part) {
+        const auto* in = As<float>(inputs[0]);
+        auto* out = As<float>(outputs[0]);
+        const auto& step = loops.kept.inner_strides();
+        const int64_t gone_step = loops.gone.inner_strides()[0];
+        const Range share = ShareOf(part, loops.kept.elements());
+        loops.kept.Run(share, [&](const auto& at, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            const float* from = in + at[0] + i * step[0];
+            float most = -std::numeric_limits<float>::infinity();
+            loops.gone.Run([&](const auto& offset, int64_t m) {
+              for (int64_t k = 0; k < m; ++k) {
+                most = std::max(most, from[offset[0] + k * gone_step]);
+              }
+            });
+            if (!std::isfinite(most)) most = 0.0F;
+            double sum = 0.0;
+            loops.gone.Run([&](const auto& offset, int64_t m) {
+              for (int64_t k = 0; k < m; ++k) {
+                sum += std::exp(double{from[offset[0] + k * gone_step]} - most);
+              }
+            });
+            out[at[1] + i * step[1]] = static_cast<float>(most + std::log(sum));
           }
         });
-        if (!std::isfinite(most)) most = 0.0F;
-        double sum = 0.0;
-        loops.gone.Run([&](const auto& offset, int64_t m) {
-          for (int64_t k = 0; k < m; ++k) {
-            sum += std::exp(double{from[offset[0] + k * gone_step]} - most);
-          }
-        });
-        out[at[1] + i * step[1]] = static_cast<float>(most + std::log(sum));
-      }
-    });
-  });
+      });
 }
 
 absl::StatusOr<size_t> ArgAxis(const NodeView& node) {
@@ -295,22 +308,26 @@ MadeKernel MakeArg(const KernelRequest& request) {
   return VisitType(
       request.inputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-          const T* in = As<T>(inputs[0]);
-          auto* out = As<int64_t>(outputs[0]);
-          const auto& step = loops.kept.inner_strides();
-          loops.kept.Run([&](const auto& at, int64_t n) {
-            for (int64_t i = 0; i < n; ++i) {
-              const T* from = in + at[0] + i * step[0];
-              int64_t best = 0;
-              for (int64_t k = 1; k < size; ++k) {
-                const T x = from[k * stride], y = from[best * stride];
-                if ((kMaximum ? x > y : x < y) || (last && x == y)) best = k;
-              }
-              out[at[1] + i * step[1]] = best;
-            }
-          });
-        });
+        return MakeSharedKernel(
+            WorkOf(loops), loops.kept.elements(),
+            [=](Inputs inputs, Outputs outputs, Part part) {
+              const T* in = As<T>(inputs[0]);
+              auto* out = As<int64_t>(outputs[0]);
+              const auto& step = loops.kept.inner_strides();
+              const Range share = ShareOf(part, loops.kept.elements());
+              loops.kept.Run(share, [&](const auto& at, int64_t n) {
+                for (int64_t i = 0; i < n; ++i) {
+                  const T* from = in + at[0] + i * step[0];
+                  int64_t best = 0;
+                  for (int64_t k = 1; k < size; ++k) {
+                    const T x = from[k * stride], y = from[best * stride];
+                    if ((kMaximum ? x > y : x < y) || (last && x == y))
+                      best = k;
+                  }
+                  out[at[1] + i * step[1]] = best;
+                }
+              });
+            });
       });
 }
 

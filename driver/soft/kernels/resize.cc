@@ -253,9 +253,10 @@ Pass MakePass(const Params& params, size_t axis, int64_t in, int64_t out) {
 }
 
 // Whole runs of `inner` elements, of any type.
-void Copy(const Pass& pass, size_t size, const std::byte* from, std::byte* to) {
+void Copy(const Pass& pass, int64_t outer, size_t size, const std::byte* from,
+          std::byte* to) {
   const size_t run = static_cast<size_t>(pass.inner) * size;
-  for (int64_t o = 0; o < pass.outer; ++o) {
+  for (int64_t o = 0; o < outer; ++o) {
     const std::byte* rows = from + static_cast<size_t>(o * pass.in) * run;
     if (size == sizeof(float) && pass.inner == 1) {
       const auto* in = As<uint32_t>(rows);
@@ -273,8 +274,8 @@ void Copy(const Pass& pass, size_t size, const std::byte* from, std::byte* to) {
   }
 }
 
-void Weigh(const Pass& pass, const float* from, float* to) {
-  for (int64_t o = 0; o < pass.outer; ++o) {
+void Weigh(const Pass& pass, int64_t outer, const float* from, float* to) {
+  for (int64_t o = 0; o < outer; ++o) {
     const Tap* tap = pass.table.data();
     for (int64_t i = 0; i < pass.out; ++i, tap += pass.taps) {
       for (size_t k = 0; k < pass.taps; ++k) {
@@ -292,8 +293,8 @@ void Weigh(const Pass& pass, const float* from, float* to) {
   }
 }
 
-void Extrapolate(const Pass& pass, float value, float* to) {
-  for (int64_t o = 0; o < pass.outer; ++o) {
+void Extrapolate(const Pass& pass, int64_t outer, float value, float* to) {
+  for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < pass.out; ++i) {
       if (pass.outside[static_cast<size_t>(i)]) {
         std::fill_n(to, pass.inner, value);
@@ -307,7 +308,8 @@ class ResizeKernel final : public Kernel {
  public:
   ResizeKernel(const KernelRequest& request, const Params& params)
       : size_(SizeOf(request.outputs[0].type)),
-        extrapolation_(params.extrapolation) {
+        extrapolation_(params.extrapolation),
+        work_(WorkOf(request)) {
     Shape shape = PhysicalShape(request.inputs[0]);
     const Shape& to = params.output;
     // From the last axis on: there, tensors are still small when they grow.
@@ -324,6 +326,8 @@ class ResizeKernel final : public Kernel {
       room_ = std::max(
           room_,
           static_cast<size_t>(ProductOf(shape, 0, shape.size())) * size_);
+      work_.operations +=
+          ProductOf(shape, 0, shape.size()) * static_cast<int64_t>(pass.taps);
       passes_.push_back(std::move(pass));
     }
     room_ = (room_ + 63) / 64 * 64;
@@ -335,21 +339,37 @@ class ResizeKernel final : public Kernel {
   }
   [[nodiscard]] bool reads_constant(size_t i) const override { return i == 0; }
 
+  // Between what is resized alike: pictures, channels or blocks of them.
+  [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
+    return PartsOf(work_, pictures(), cores);
+  }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
+    return RunPart(Part{}, inputs, outputs, scratch);
+  }
+  absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
+                       std::byte* scratch) const override {
     if (passes_.empty()) std::memcpy(outputs[0], inputs[0], bytes_);
-    const std::byte* from = inputs[0];
+    const Range share = ShareOf(part, pictures());
+    const std::byte* from = nullptr;
     for (size_t p = 0; p < passes_.size(); ++p) {
       const Pass& pass = passes_[p];
-      std::byte* to =
-          p + 1 == passes_.size() ? outputs[0] : scratch + p % 2 * room_;
+      const int64_t each = pass.outer / pictures();
+      const auto at = [&](int64_t length) {
+        return static_cast<size_t>(share.begin * each * length * pass.inner) *
+               size_;
+      };
+      if (p == 0) from = inputs[0] + at(pass.in);
+      std::byte* to = p + 1 == passes_.size() ? outputs[0] + at(pass.out)
+                                              : scratch + p % 2 * room_;
+      const int64_t outer = share.size() * each;
       if (pass.taps == 1) {
-        Copy(pass, size_, from, to);
+        Copy(pass, outer, size_, from, to);
       } else {
-        Weigh(pass, As<float>(from), As<float>(to));
+        Weigh(pass, outer, As<float>(from), As<float>(to));
       }
       if (!pass.outside.empty()) {
-        Extrapolate(pass, extrapolation_, As<float>(to));
+        Extrapolate(pass, outer, extrapolation_, As<float>(to));
       }
       from = to;
     }
@@ -357,8 +377,14 @@ class ResizeKernel final : public Kernel {
   }
 
  private:
-  size_t size_;
-  float extrapolation_;
+  // The axes before the first that changes, which is the last pass's.
+  [[nodiscard]] int64_t pictures() const {
+    return passes_.empty() ? 1 : passes_.back().outer;
+  }
+
+  const size_t size_;
+  const float extrapolation_;
+  Work work_;
   std::vector<Pass> passes_;
   size_t room_ = 0, bytes_ = 0;
 };

@@ -37,42 +37,45 @@ MadeKernel MakeShuffle(const KernelRequest& request) {
   const int64_t pixels = ProductOf(spec.shape, 2, spec.shape.size());
   const int64_t batch = spec.shape[0];
   if (spec.channels_last()) {
-    return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-      const std::byte* from = inputs[0];
-      std::byte* to = outputs[0];
-      for (int64_t p = 0; p < batch * pixels; ++p) {
-        if (groups == 2) {
-          for (int64_t c = 0; c < each; ++c) {
-            to[2 * c] = from[c];
-            to[2 * c + 1] = from[each + c];
-          }
-        } else {
-          for (int64_t c = 0; c < each; ++c) {
-            for (int64_t g = 0; g < groups; ++g) {
-              to[c * groups + g] = from[g * each + c];
+    return MakeSharedKernel(
+        WorkOf(request), batch * pixels,
+        [=](Inputs inputs, Outputs outputs, Part part) {
+          const Range share = ShareOf(part, batch * pixels);
+          const std::byte* from = inputs[0] + share.begin * groups * each;
+          std::byte* to = outputs[0] + share.begin * groups * each;
+          for (int64_t p = share.begin; p < share.end; ++p) {
+            if (groups == 2) {
+              for (int64_t c = 0; c < each; ++c) {
+                to[2 * c] = from[c];
+                to[2 * c + 1] = from[each + c];
+              }
+            } else {
+              for (int64_t c = 0; c < each; ++c) {
+                for (int64_t g = 0; g < groups; ++g) {
+                  to[c * groups + g] = from[g * each + c];
+                }
+              }
             }
+            from += groups * each;
+            to += groups * each;
           }
-        }
-        from += groups * each;
-        to += groups * each;
-      }
-    });
+        });
   }
   const auto plane = static_cast<size_t>(pixels) * SizeOf(spec.type);
-  return MakeKernel([=](Inputs inputs, Outputs outputs, std::byte*) {
-    std::byte* to = outputs[0];
-    for (int64_t n = 0; n < batch; ++n) {
-      for (int64_t c = 0; c < each; ++c) {
-        for (int64_t g = 0; g < groups; ++g, to += plane) {
+  const int64_t planes = batch * each * groups;
+  return MakeSharedKernel(
+      WorkOf(request), planes, [=](Inputs inputs, Outputs outputs, Part part) {
+        const Range share = ShareOf(part, planes);
+        for (int64_t at = share.begin; at < share.end; ++at) {
+          const int64_t g = at % groups, c = at / groups % each;
+          const int64_t n = at / groups / each;
           std::memcpy(
-              to,
+              outputs[0] + static_cast<size_t>(at) * plane,
               inputs[0] +
                   static_cast<size_t>((n * groups + g) * each + c) * plane,
               plane);
         }
-      }
-    }
-  });
+      });
 }
 
 }  // namespace

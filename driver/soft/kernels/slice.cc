@@ -104,10 +104,15 @@ MadeKernel MakeSlice(const KernelRequest& request) {
   }
   const StridedCopy copy(to, from, DenseStrides(to), size);
   const int64_t skip = offset * static_cast<int64_t>(size);
-  return MakeKernel([copy, skip](Inputs inputs, Outputs outputs, std::byte*) {
-    if (outputs[0] == inputs[0] + skip) return;  // a run, left where it is
-    copy.Run(inputs[0] + skip, outputs[0]);
-  });
+  // A part of it is read only.
+  const auto work = static_cast<int64_t>(2 * request.outputs[0].bytes());
+  return MakeSharedKernel(
+      {.bytes = work}, copy.elements(),
+      [copy, skip](Inputs inputs, Outputs outputs, Part part) {
+        if (outputs[0] == inputs[0] + skip) return;  // a run, left where it is
+        copy.Run(inputs[0] + skip, outputs[0],
+                 ShareOf(part, copy.elements(), kElementUnit));
+      });
 }
 
 }  // namespace

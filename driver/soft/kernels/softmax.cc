@@ -68,10 +68,14 @@ double SumOf(const float* in, int64_t n) {
 
 // `rows` rows whose elements lie side by side: those of a few elements are
 // many, and exponentials are quick in long runs only.
+int64_t RowsAtOnce(int64_t n) {
+  constexpr int64_t kRun = 1024;
+  return std::max<int64_t>(kRun / n, 1);
+}
+
 void Contiguous(const float* in, float* out, int64_t rows, int64_t n,
                 FloatLoop exp, bool logarithm) {
-  constexpr int64_t kRun = 1024;
-  const int64_t at_once = std::clamp<int64_t>(kRun / n, 1, rows);
+  const int64_t at_once = RowsAtOnce(n);
   for (int64_t r = 0; r < rows; r += at_once) {
     const int64_t count = std::min(at_once, rows - r);
     float* const first = out + r * n;
@@ -97,14 +101,14 @@ void Contiguous(const float* in, float* out, int64_t rows, int64_t n,
   }
 }
 
-// Rows whose elements lie `step` apart, `step` rows side by side.
-void Strided(const float* in, float* out, int64_t n, int64_t step,
-             FloatLoop exp, bool logarithm) {
+// Rows whose elements lie `step` apart, `step` of them side by side.
+void Strided(const float* in, float* out, Range columns, int64_t n,
+             int64_t step, FloatLoop exp, bool logarithm) {
   constexpr int64_t kRows = 64;
   std::array<float, kRows> most, power;
   std::array<double, kRows> sum;
-  for (int64_t first = 0; first < step; first += kRows) {
-    const int64_t count = std::min(kRows, step - first);
+  for (int64_t first = columns.begin; first < columns.end; first += kRows) {
+    const int64_t count = std::min(kRows, columns.end - first);
     const float* const from = in + first;
     float* const to = out + first;
     std::copy_n(from, count, most.begin());
@@ -148,18 +152,29 @@ MadeKernel MakeSoftmax(const KernelRequest& request) {
     return MakeKernel([](Inputs, Outputs, std::byte*) {});
   }
   const FloatLoop exp = ExpLoop();
-  return MakeKernel([rows, exp](Inputs inputs, Outputs outputs, std::byte*) {
-    const float* in = As<float>(inputs[0]);
-    float* out = As<float>(outputs[0]);
-    if (rows.inner == 1) {
-      Contiguous(in, out, rows.rows, rows.size, exp, kLogarithm);
-      return;
-    }
-    const int64_t slab = rows.size * rows.inner;
-    for (int64_t r = 0; r < rows.rows; ++r, in += slab, out += slab) {
-      Strided(in, out, rows.size, rows.inner, exp, kLogarithm);
-    }
-  });
+  return MakeSharedKernel(
+      WorkOf(request, kFunction), rows.rows * rows.inner,
+      [rows, exp](Inputs inputs, Outputs outputs, Part part) {
+        const float* in = As<float>(inputs[0]);
+        float* out = As<float>(outputs[0]);
+        if (rows.inner == 1) {
+          const Range share = ShareOf(part, rows.rows, RowsAtOnce(rows.size));
+          const int64_t at = share.begin * rows.size;
+          Contiguous(in + at, out + at, share.size(), rows.size, exp,
+                     kLogarithm);
+          return;
+        }
+        // Slabs where there are several, else columns of the one.
+        const int64_t slab = rows.size * rows.inner;
+        const bool one = rows.rows == 1;
+        const Range slabs = one ? Range{0, 1} : ShareOf(part, rows.rows);
+        const Range columns = one ? ShareOf(part, rows.inner, kElementUnit)
+                                  : Range{0, rows.inner};
+        for (int64_t r = slabs.begin; r < slabs.end; ++r) {
+          Strided(in + r * slab, out + r * slab, columns, rows.size, rows.inner,
+                  exp, kLogarithm);
+        }
+      });
 }
 
 // 1 at the first of the largest, 0 elsewhere.

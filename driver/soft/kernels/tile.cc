@@ -28,9 +28,11 @@ MadeKernel MakeCopy(const KernelRequest& request, const Shape& dims,
                     const Shape& strides) {
   const StridedCopy copy(dims, strides, DenseStrides(dims),
                          SizeOf(request.outputs[0].type));
-  return MakeKernel([copy](Inputs inputs, Outputs outputs, std::byte*) {
-    copy.Run(inputs[0], outputs[0]);
-  });
+  return MakeSharedKernel(
+      request, [copy](Inputs inputs, Outputs outputs, Part part) {
+        copy.Run(inputs[0], outputs[0],
+                 ShareOf(part, copy.elements(), kElementUnit));
+      });
 }
 
 MadeKernel MakeExpand(const KernelRequest& request) {

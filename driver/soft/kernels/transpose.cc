@@ -43,9 +43,11 @@ MadeKernel MakeTranspose(const KernelRequest& request) {
   const Shape& to = request.outputs[0].shape;
   const StridedCopy copy(to, strides, DenseStrides(to),
                          SizeOf(request.outputs[0].type));
-  return MakeKernel([copy](Inputs inputs, Outputs outputs, std::byte*) {
-    copy.Run(inputs[0], outputs[0]);
-  });
+  return MakeSharedKernel(
+      request, [copy](Inputs inputs, Outputs outputs, Part part) {
+        copy.Run(inputs[0], outputs[0],
+                 ShareOf(part, copy.elements(), kElementUnit));
+      });
 }
 
 }  // namespace

@@ -10,40 +10,40 @@
 namespace rknnd::soft {
 namespace {
 
-// The channels of one block, `channels` of them there: planes of `pixels`
-// elements each <-> pixels of `block` elements each.
+// Some pixels of one block, `channels` of its channels there: elements of
+// planes that are `plane` elements apart <-> pixels of `block` elements each.
 template <class T>
-void Interleave(const T* planes, int64_t pixels, int channels, int block,
-                T* out) {
+void Interleave(const T* planes, int64_t plane, int64_t pixels, int channels,
+                int block, T* out) {
   for (int64_t p = 0; p < pixels; ++p) {
     T* pixel = out + p * block;
-    for (int c = 0; c < channels; ++c) pixel[c] = planes[c * pixels + p];
+    for (int c = 0; c < channels; ++c) pixel[c] = planes[c * plane + p];
     for (int c = channels; c < block; ++c) pixel[c] = T{};
   }
 }
 
 template <class T>
-void Deinterleave(const T* in, int64_t pixels, int channels, int block,
-                  T* planes) {
+void Deinterleave(const T* in, int64_t plane, int64_t pixels, int channels,
+                  int block, T* planes) {
   for (int64_t p = 0; p < pixels; ++p) {
     const T* pixel = in + p * block;
-    for (int c = 0; c < channels; ++c) planes[c * pixels + p] = pixel[c];
+    for (int c = 0; c < channels; ++c) planes[c * plane + p] = pixel[c];
   }
 }
 
 #if defined(__SSE2__)
 
 // Whole blocks of floats, four by four in registers.
-void Interleave(const float* planes, int64_t pixels, int channels, int block,
-                float* out) {
+void Interleave(const float* planes, int64_t plane, int64_t pixels,
+                int channels, int block, float* out) {
   int64_t whole = channels == block && block % 4 == 0 ? pixels / 4 * 4 : 0;
   for (int64_t p = 0; p < whole; p += 4) {
     for (int c = 0; c < block; c += 4) {
-      const float* from = planes + c * pixels + p;
+      const float* from = planes + c * plane + p;
       __m128 a = _mm_loadu_ps(from);
-      __m128 b = _mm_loadu_ps(from + pixels);
-      __m128 d = _mm_loadu_ps(from + 2 * pixels);
-      __m128 e = _mm_loadu_ps(from + 3 * pixels);
+      __m128 b = _mm_loadu_ps(from + plane);
+      __m128 d = _mm_loadu_ps(from + 2 * plane);
+      __m128 e = _mm_loadu_ps(from + 3 * plane);
       _MM_TRANSPOSE4_PS(a, b, d, e);
       float* to = out + p * block + c;
       _mm_storeu_ps(to, a);
@@ -54,13 +54,13 @@ void Interleave(const float* planes, int64_t pixels, int channels, int block,
   }
   for (int64_t p = whole; p < pixels; ++p) {
     float* pixel = out + p * block;
-    for (int c = 0; c < channels; ++c) pixel[c] = planes[c * pixels + p];
+    for (int c = 0; c < channels; ++c) pixel[c] = planes[c * plane + p];
     for (int c = channels; c < block; ++c) pixel[c] = 0.0F;
   }
 }
 
-void Deinterleave(const float* in, int64_t pixels, int channels, int block,
-                  float* planes) {
+void Deinterleave(const float* in, int64_t plane, int64_t pixels, int channels,
+                  int block, float* planes) {
   int quads = block % 4 == 0 ? channels / 4 * 4 : 0;
   int64_t whole = pixels / 4 * 4;
   for (int64_t p = 0; p < whole; p += 4) {
@@ -71,17 +71,17 @@ void Deinterleave(const float* in, int64_t pixels, int channels, int block,
       __m128 d = _mm_loadu_ps(from + 2 * block);
       __m128 e = _mm_loadu_ps(from + 3 * block);
       _MM_TRANSPOSE4_PS(a, b, d, e);
-      float* to = planes + c * pixels + p;
+      float* to = planes + c * plane + p;
       _mm_storeu_ps(to, a);
-      _mm_storeu_ps(to + pixels, b);
-      _mm_storeu_ps(to + 2 * pixels, d);
-      _mm_storeu_ps(to + 3 * pixels, e);
+      _mm_storeu_ps(to + plane, b);
+      _mm_storeu_ps(to + 2 * plane, d);
+      _mm_storeu_ps(to + 3 * plane, e);
     }
   }
   for (int64_t p = 0; p < pixels; ++p) {
     const float* pixel = in + p * block;
     for (int c = p < whole ? quads : 0; c < channels; ++c) {
-      planes[c * pixels + p] = pixel[c];
+      planes[c * plane + p] = pixel[c];
     }
   }
 }
@@ -116,14 +116,16 @@ void Reblock(const T* in, int64_t batch, int64_t channels, int64_t pixels,
   }
 }
 
-// A plane of bytes turned: pixels of `channels` bytes <-> planes.
-void Turn(const uint8_t* in, int64_t rows, int64_t columns, uint8_t* out) {
+// Some rows and columns of a plane of bytes turned: pixels of `channels` bytes
+// <-> planes.
+void Turn(const uint8_t* in, Range row, Range column, int64_t rows,
+          int64_t columns, uint8_t* out) {
   // Squares that stay in the first-level cache on both sides.
   constexpr int64_t kSide = 32;
-  for (int64_t r = 0; r < rows; r += kSide) {
-    const int64_t r_end = std::min(r + kSide, rows);
-    for (int64_t c = 0; c < columns; c += kSide) {
-      const int64_t c_end = std::min(c + kSide, columns);
+  for (int64_t r = row.begin; r < row.end; r += kSide) {
+    const int64_t r_end = std::min(r + kSide, row.end);
+    for (int64_t c = column.begin; c < column.end; c += kSide) {
+      const int64_t c_end = std::min(c + kSide, column.end);
       for (int64_t i = r; i < r_end; ++i) {
         for (int64_t j = c; j < c_end; ++j) {
           out[j * rows + i] = in[i * columns + j];
@@ -148,39 +150,60 @@ Reorder::Reorder(const TensorSpec& from, const TensorSpec& to)
   for (size_t i = 2; i < shape.size(); ++i) pixels_ *= shape[i];
 }
 
-void Reorder::Run(const std::byte* from, std::byte* to) const {
-  int64_t blocks = (channels_ + block_ - 1) / block_;
+int64_t Reorder::pieces() const {
+  if (other_block_ > 1) return 1;
+  return batch_ * ((channels_ + block_ - 1) / block_) * pixels_;
+}
+
+void Reorder::Run(const std::byte* from, std::byte* to, Part part) const {
+  const int64_t blocks = (channels_ + block_ - 1) / block_;
+  // Pixels of blocks, four of which are turned at once.
+  const Range share = ShareOf(part, batch_ * blocks * pixels_, 4);
+  // f(image, block, pixels of it) for each block of the share.
+  const auto for_each_block = [&](auto f) {
+    for (int64_t at = share.begin; at < share.end;) {
+      const int64_t block = at / pixels_;
+      const int64_t end = std::min((block + 1) * pixels_, share.end);
+      f(block / blocks, block % blocks,
+        Range{at - block * pixels_, end - block * pixels_});
+      at = end;
+    }
+  };
   auto run = [&]<class T>(const T* source, T* target) {
     if (other_block_ > 1) {
       Reblock(source, batch_, channels_, pixels_, block_, other_block_, target);
       return;
     }
-    const int64_t plane = pixels_ * block_;
-    for (int64_t n = 0; n < batch_; ++n) {
-      for (int64_t b = 0; b < blocks; ++b) {
-        int there =
-            static_cast<int>(std::min<int64_t>(block_, channels_ - b * block_));
-        int64_t dense = (n * channels_ + b * block_) * pixels_;
-        int64_t blocked = (n * blocks + b) * plane;
-        if (to_blocked_) {
-          Interleave(source + dense, pixels_, there, block_, target + blocked);
-        } else {
-          Deinterleave(source + blocked, pixels_, there, block_,
-                       target + dense);
-        }
+    for_each_block([&](int64_t n, int64_t b, Range pixels) {
+      int there =
+          static_cast<int>(std::min<int64_t>(block_, channels_ - b * block_));
+      const int64_t dense =
+          (n * channels_ + b * block_) * pixels_ + pixels.begin;
+      const int64_t blocked =
+          ((n * blocks + b) * pixels_ + pixels.begin) * block_;
+      if (to_blocked_) {
+        Interleave(source + dense, pixels_, pixels.size(), there, block_,
+                   target + blocked);
+      } else {
+        Deinterleave(source + blocked, pixels_, pixels.size(), there, block_,
+                     target + dense);
       }
-    }
+    });
   };
   switch (element_size_) {
     case 1:
       if (other_block_ == 1 && block_ == channels_) {
         const auto* source = reinterpret_cast<const uint8_t*>(from);
         auto* target = reinterpret_cast<uint8_t*>(to);
-        for (int64_t n = 0; n < batch_; ++n) {
+        for_each_block([&](int64_t n, int64_t, Range pixels) {
           const int64_t at = n * channels_ * pixels_;
-          Turn(source + at, to_blocked_ ? channels_ : pixels_,
-               to_blocked_ ? pixels_ : channels_, target + at);
-        }
+          const Range all{0, channels_};
+          if (to_blocked_) {
+            Turn(source + at, all, pixels, channels_, pixels_, target + at);
+          } else {
+            Turn(source + at, pixels, all, pixels_, channels_, target + at);
+          }
+        });
         return;
       }
       return run(reinterpret_cast<const uint8_t*>(from),
@@ -197,10 +220,11 @@ void Reorder::Run(const std::byte* from, std::byte* to) const {
   }
 }
 
-absl::Status ReorderKernel::Run(std::span<const std::byte* const> inputs,
-                                std::span<std::byte* const> outputs,
-                                std::byte*) const {
-  reorder_.Run(inputs[0], outputs[0]);
+absl::Status ReorderKernel::RunPart(Part part,
+                                    std::span<const std::byte* const> inputs,
+                                    std::span<std::byte* const> outputs,
+                                    std::byte*) const {
+  reorder_.Run(inputs[0], outputs[0], part);
   return absl::OkStatus();
 }
 
