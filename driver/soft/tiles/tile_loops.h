@@ -343,8 +343,9 @@ struct TileLoops {
     }
   }
 
-  static constexpr ByteKernels OfBytes(const char* name) {
-    return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats};
+  static constexpr ByteKernels OfBytes(
+      const char* name, const WinogradKernels* winograd = nullptr) {
+    return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats, winograd};
   }
   static constexpr FloatKernels OfFloats(const char* name) {
     return {name, RunTile, Depthwise};
