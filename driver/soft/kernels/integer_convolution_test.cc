@@ -5,9 +5,6 @@
 
 #include "driver/soft/kernels/integer_convolution.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,36 +18,14 @@
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/quantization.h"
+#include "driver/soft/kernels/testing/guarded.h"
 #include "driver/soft/kernels/testing/one_node.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::soft {
 namespace {
 
-// Memory whose last byte is the last that can be read.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    mapped_ = (size + page - 1) / page * page + page;
-    base_ =
-        static_cast<std::byte*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(base_ + mapped_ - page, page, PROT_NONE);
-    data_ = base_ + mapped_ - page - size;
-  }
-  ~Guarded() { munmap(base_, mapped_); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] size_t size() const { return size_; }
-
- private:
-  size_t size_, mapped_ = 0;
-  std::byte* base_ = nullptr;
-  std::byte* data_ = nullptr;
-};
+using testing::Guarded;
 
 // Where element (n, c, pixel) of a tensor lies.
 size_t At(const TensorSpec& spec, int64_t n, int64_t c, int64_t pixel) {

@@ -45,6 +45,36 @@ TileWindow WindowOf(const IntegerConvolutionSpec& spec) {
 
 }  // namespace
 
+TileEpilogue EpilogueOf(DataType output, int32_t zero, const Epilogue& behind) {
+  TileEpilogue epilogue;
+  switch (behind.activation) {
+    case Activation::kRelu:
+      epilogue.slope = 0.0F;
+      break;
+    case Activation::kLeakyRelu:
+      epilogue.slope = behind.alpha;
+      break;
+    default:
+      break;
+  }
+  const bool clips = behind.activation == Activation::kClip;
+  epilogue.low = clips ? behind.alpha : std::numeric_limits<float>::lowest();
+  epilogue.high = clips ? behind.beta : std::numeric_limits<float>::max();
+  if (output == DataType::kInt32) {
+    epilogue.output = TileOutput::kSum;
+  } else if (output == DataType::kFloat32) {
+    epilogue.output = TileOutput::kFloat;
+  } else {
+    const bool is_signed = output == DataType::kInt8;
+    const auto low = static_cast<float>((is_signed ? -128 : 0) - zero);
+    const float high = low + 255.0F;
+    epilogue.low = std::clamp(epilogue.low, low, high);
+    epilogue.high = std::clamp(epilogue.high, low, high);
+    epilogue.zero = zero;
+  }
+  return epilogue;
+}
+
 IntegerLayer::IntegerLayer(const IntegerConvolutionSpec& spec, CpuLevel level,
                            TileForm form)
     : loops_(ByteKernelsFor(level)),
@@ -56,41 +86,9 @@ IntegerLayer::IntegerLayer(const IntegerConvolutionSpec& spec, CpuLevel level,
       input_zero_(spec.input_zero),
       input_zero_at_(spec.input_zero_at) {
   if (input_last_ && output_last_) window_ = window_.Simplified();
-  ReadEpilogue(spec);
+  epilogue_ = EpilogueOf(spec.output.type, spec.output_zero, spec.epilogue);
   products_ = spec.output.elements() *
               ProductOf(spec.weights_shape, 1, spec.weights_shape.size());
-}
-
-void IntegerLayer::ReadEpilogue(const IntegerConvolutionSpec& spec) {
-  TileEpilogue& epilogue = epilogue_;
-  switch (spec.epilogue.activation) {
-    case Activation::kRelu:
-      epilogue.slope = 0.0F;
-      break;
-    case Activation::kLeakyRelu:
-      epilogue.slope = spec.epilogue.alpha;
-      break;
-    default:
-      break;
-  }
-  const bool clips = spec.epilogue.activation == Activation::kClip;
-  epilogue.low =
-      clips ? spec.epilogue.alpha : std::numeric_limits<float>::lowest();
-  epilogue.high =
-      clips ? spec.epilogue.beta : std::numeric_limits<float>::max();
-  if (spec.output.type == DataType::kInt32) {
-    epilogue.output = TileOutput::kSum;
-  } else if (spec.output.type == DataType::kFloat32) {
-    epilogue.output = TileOutput::kFloat;
-  } else {
-    const bool is_signed = spec.output.type == DataType::kInt8;
-    const auto low =
-        static_cast<float>((is_signed ? -128 : 0) - spec.output_zero);
-    const float high = low + 255.0F;
-    epilogue.low = std::clamp(epilogue.low, low, high);
-    epilogue.high = std::clamp(epilogue.high, low, high);
-    epilogue.zero = spec.output_zero;
-  }
 }
 
 size_t IntegerLayer::Reserve(size_t bytes) {

@@ -29,6 +29,9 @@
 
 namespace rknnd::soft {
 
+// Without arrays of channels. `behind`: alpha and beta of kClip in steps.
+TileEpilogue EpilogueOf(DataType output, int32_t zero, const Epilogue& behind);
+
 class IntegerLayer : public Kernel {
  public:
   [[nodiscard]] size_t scratch_size() const override { return scratch_; }
@@ -117,7 +120,6 @@ class IntegerLayer : public Kernel {
   size_t tile_at_ = 0;  // in the scratch: what is to be spread out
 
  private:
-  void ReadEpilogue(const IntegerConvolutionSpec& spec);
   // Several rows for each of the cores that any SoC has, or nothing else.
   [[nodiscard]] bool ByRows() const;
   [[nodiscard]] int32_t ZeroAtRun(Inputs inputs) const;
