@@ -70,6 +70,11 @@ TileEpilogue EpilogueOf(DataType output, int32_t zero, const Epilogue& behind) {
     const float high = low + 255.0F;
     epilogue.low = std::clamp(epilogue.low, low, high);
     epilogue.high = std::clamp(epilogue.high, low, high);
+    // A Relu is no slope where there are limits anyway.
+    if (behind.activation == Activation::kRelu) {
+      epilogue.slope = 1.0F;
+      epilogue.low = 0.0F;
+    }
     epilogue.zero = zero;
   }
   return epilogue;

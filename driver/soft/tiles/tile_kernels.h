@@ -7,7 +7,7 @@
 //   steps  = (float(sum) + bias) * scale, negative ones * slope
 //   output = round(least(most(steps, low), high)) + zero, ties to even
 //
-// What calls them (integer_convolution.cc and float_convolution.cc of kernels/)
+// What calls them (integer_*.cc and float_convolution.cc of kernels/)
 // brings the activations into the form that the CPU multiplies (TileForm),
 // channels last, with whatever padding the layer has written out: the functions
 // meet no edge. A tile reads, for each output pixel, `runs` stretches of memory
