@@ -13,6 +13,9 @@
 //         ──▶ tiles: pixels of the band by blocks of output channels, rounded
 //             while in registers ──▶ output
 //
+// Layers of single channels and windows of 3x3 have loops of their own
+// (integer_layer.h).
+//
 // Cores of a gang share out rows of the output, or its channels where there are
 // few rows; the sums are exact, so the bits are the same however they do.
 //

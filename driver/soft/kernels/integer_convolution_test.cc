@@ -5,14 +5,12 @@
 
 #include "driver/soft/kernels/integer_convolution.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,36 +18,14 @@
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/quantization.h"
+#include "driver/soft/kernels/testing/guarded.h"
 #include "driver/soft/kernels/testing/one_node.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::soft {
 namespace {
 
-// Memory whose last byte is the last that can be read.
-class Guarded {
- public:
-  explicit Guarded(size_t size) : size_(size) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    mapped_ = (size + page - 1) / page * page + page;
-    base_ =
-        static_cast<std::byte*>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(base_ + mapped_ - page, page, PROT_NONE);
-    data_ = base_ + mapped_ - page - size;
-  }
-  ~Guarded() { munmap(base_, mapped_); }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
-
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] size_t size() const { return size_; }
-
- private:
-  size_t size_, mapped_ = 0;
-  std::byte* base_ = nullptr;
-  std::byte* data_ = nullptr;
-};
+using testing::Guarded;
 
 // Where element (n, c, pixel) of a tensor lies.
 size_t At(const TensorSpec& spec, int64_t n, int64_t c, int64_t pixel) {
@@ -277,6 +253,81 @@ TEST(IntegerConvolutionTest, GivesTheBitsOfTheDefinition) {
     Layers layers(seed);
     Expect(layers.Next(), {1});
     if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Windows of 3x3 as CPUs without a dot product of bytes compute them
+// (integer_winograd.cc): tiles that are cut off on both sides, several strips
+// of them, blocks of channels that are not full.
+TEST(IntegerConvolutionTest, WindowsOfThreeByThree) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Layers layers(seed);
+    IntegerConvolutionSpec spec = layers.Next();
+    const int64_t images = layers.Number(1, 2);
+    const int64_t inputs = layers.Number(3, 6) * 4;
+    const int64_t outputs = layers.Number(20, 40);
+    const int64_t pad = layers.Number(0, 1), left = layers.Number(0, 2);
+    const int64_t height = layers.Number(4, 25), width = layers.Number(4, 41);
+    spec.groups = 1;
+    spec.weights_shape = {outputs, inputs, 3, 3};
+    spec.input.shape = {images, inputs, height, width};
+    spec.output.shape = {images, outputs, height + 2 * pad - 2,
+                         width + left + pad - 2};
+    if (!layers.Chance(5)) {
+      spec.input.placement.block = static_cast<int>(inputs);
+    } else {
+      spec.input.placement.block = 1;
+    }
+    spec.output.placement.block = static_cast<int>(outputs);
+    spec.strides = spec.dilations = {1, 1};
+    spec.pads_begin = {pad, left};
+    spec.pads_end = {pad, pad};
+    spec.weights.resize(static_cast<size_t>(outputs * inputs * 9));
+    // The ends of the range are frequent.
+    for (int16_t& w : spec.weights) {
+      w = static_cast<int16_t>(
+          std::clamp<int64_t>(layers.Number(-160, 160), -128, 127));
+    }
+    spec.scale = {3e-5F};
+    spec.bias.clear();
+    Expect(spec, {1, 3});
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// At one level at least.
+bool IsWinograd(const IntegerConvolutionSpec& spec) {
+  Graph graph;
+  Node node;
+  testing::TestWeights weights;
+  const std::span<const CpuLevel> levels = UsableCpuLevels();
+  return std::any_of(levels.begin(), levels.end(), [&](CpuLevel level) {
+    const auto kernel = MakeIntegerConvolution({NodeView(graph, node),
+                                                {&spec.input, 1},
+                                                {&spec.output, 1},
+                                                weights,
+                                                1},
+                                               spec, level);
+    return kernel.ok() && (*kernel)->implementation().ends_with("winograd");
+  });
+}
+
+// Sums of the last two are too large for that.
+TEST(IntegerConvolutionTest, WindowsOfThreeByThreeWithLargestSums) {
+  IntegerConvolutionSpec spec;
+  for (const auto& [inputs, weight] :
+       {std::pair<int64_t, int16_t>{112, 127}, {116, -128}, {200, 127}}) {
+    spec.input = {
+        DataType::kUint8, {1, inputs, 13, 14}, {static_cast<int>(inputs)}};
+    spec.output = {DataType::kInt32, {1, 24, 11, 12}, {24}};
+    spec.weights_shape = {24, inputs, 3, 3};
+    spec.strides = spec.dilations = {1, 1};
+    spec.pads_begin = spec.pads_end = {0, 0};
+    spec.weights.assign(static_cast<size_t>(24 * inputs * 9), weight);
+    const bool exact = inputs == 112;
+    EXPECT_EQ(IsWinograd(spec), exact && UsableCpuLevels().size() > 1);
+    Expect(spec, {1});
   }
 }
 

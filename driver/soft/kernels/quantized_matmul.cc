@@ -1,7 +1,7 @@
 // QLinearMatMul, MatMulInteger and com.microsoft.QGemm: products of 8-bit
 // matrices. One matrix on the right that is known at load time makes the rows
-// on the left the pixels of a 1x1 convolution, which is quick; what else there
-// is takes a plain loop.
+// on the left the pixels of a 1x1 convolution; what else there is is packed
+// while the model runs.
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/integer_convolution.h"
+#include "driver/soft/kernels/integer_product.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/quantization.h"
 
@@ -217,105 +218,73 @@ MadeKernel MakeQuick(const KernelRequest& request, const Product& product,
   return MakeIntegerConvolution(request, spec);
 }
 
-class PlainProduct final : public Kernel {
+// Both matrices are computed while the model runs, or there are several.
+class RuntimeProduct final : public Kernel {
  public:
-  PlainProduct(const KernelRequest& request, Product product, Steps steps)
-      : product_(std::move(product)),
-        steps_(std::move(steps)),
-        places_(PlacesOf(request.node)),
-        a_type_(request.inputs[0].type),
-        b_type_(request.inputs[places_.b].type),
-        y_type_(request.outputs[0].type) {
-    Shape to = DenseStrides(product_.batch);
-    for (int64_t& stride : to) stride *= product_.m * product_.n;
-    if (product_.one_matrix) {
+  RuntimeProduct(const KernelRequest& request, const Product& product,
+                 Steps steps)
+      : places_(PlacesOf(request.node)),
+        output_size_(static_cast<int64_t>(SizeOf(request.outputs[0].type))),
+        product_({.m = product.m,
+                  .n = product.n,
+                  .k = product.k,
+                  .transposed = product.transposed,
+                  .a = request.inputs[0].type,
+                  .b = request.inputs[places_.b].type,
+                  .output = request.outputs[0].type,
+                  .scale = std::move(steps.scale),
+                  .bias = std::move(steps.bias),
+                  .output_zero = steps.zero,
+                  .epilogue = steps.epilogue}) {
+    Shape to = DenseStrides(product.batch);
+    for (int64_t& stride : to) stride *= product.m * product.n;
+    if (product.one_matrix) {
       batches_ = StridedLoop<3>({}, {});
     } else {
-      batches_ = StridedLoop<3>(product_.batch,
-                                {product_.a_batch, product_.b_batch, to});
+      batches_ =
+          StridedLoop<3>(product.batch, {product.a_batch, product.b_batch, to});
     }
-    for (const auto& [i, per] : {std::pair(places_.a_zero, product_.m),
-                                 std::pair(places_.b_zero, product_.n)}) {
-      const bool many = request.node.has_input(i) &&
-                        request.inputs[i].elements() == per && per != 1;
-      (i == places_.a_zero ? a_step_ : b_step_) = many ? 1 : 0;
-    }
+    const auto many = [&](size_t i, int64_t per) {
+      return request.node.has_input(i) && per != 1 &&
+             request.inputs[i].elements() == per;
+    };
+    a_many_ = many(places_.a_zero, product.m);
+    b_many_ = many(places_.b_zero, product.n);
   }
 
-  absl::Status Run(Inputs inputs, Outputs outputs, std::byte*) const override {
+  [[nodiscard]] size_t scratch_size() const override {
+    return product_.scratch_size();
+  }
+  [[nodiscard]] std::string implementation() const override {
+    return absl::StrCat("bytes ", product_.name());
+  }
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
     const auto& step = batches_.inner_strides();
-    const std::byte* a_zero = Zero(inputs, places_.a_zero);
-    const std::byte* b_zero = Zero(inputs, places_.b_zero);
+    const auto zeros = [&](size_t i, bool many) {
+      return ZeroPoints{i < inputs.size() ? inputs[i] : nullptr, many};
+    };
+    const std::byte* packed = nullptr;
     batches_.Run([&](const auto& at, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
-        Multiply(inputs[0] + at[0] + i * step[0],
-                 inputs[places_.b] + at[1] + i * step[1], a_zero, b_zero,
-                 outputs[0] + (at[2] + i * step[2]) * OutputSize());
+        const std::byte* const b = inputs[places_.b] + at[1] + i * step[1];
+        if (b != packed) product_.Pack(b, scratch);
+        packed = b;
+        product_.Multiply(
+            inputs[0] + at[0] + i * step[0], zeros(places_.a_zero, a_many_),
+            zeros(places_.b_zero, b_many_),
+            outputs[0] + (at[2] + i * step[2]) * output_size_, scratch);
       }
     });
     return absl::OkStatus();
   }
 
  private:
-  [[nodiscard]] int64_t OutputSize() const {
-    return static_cast<int64_t>(SizeOf(y_type_));
-  }
-  static const std::byte* Zero(Inputs inputs, size_t i) {
-    return i < inputs.size() ? inputs[i] : nullptr;
-  }
-
-  void Multiply(const std::byte* a, const std::byte* b, const std::byte* a_zero,
-                const std::byte* b_zero, std::byte* out) const {
-    const Product& p = product_;
-    for (int64_t m = 0; m < p.m; ++m) {
-      const int32_t az =
-          a_zero == nullptr ? 0 : ByteAt(a_type_, a_zero, m * a_step_);
-      for (int64_t n = 0; n < p.n; ++n) {
-        const int32_t bz =
-            b_zero == nullptr ? 0 : ByteAt(b_type_, b_zero, n * b_step_);
-        uint32_t sum = 0;
-        for (int64_t k = 0; k < p.k; ++k) {
-          const int64_t at = p.transposed ? n * p.k + k : k * p.n + n;
-          sum += static_cast<uint32_t>((ByteAt(a_type_, a, m * p.k + k) - az) *
-                                       (ByteAt(b_type_, b, at) - bz));
-        }
-        Store(static_cast<int32_t>(sum), n, out, m * p.n + n);
-      }
-    }
-  }
-
-  void Store(int32_t sum, int64_t n, std::byte* out, int64_t at) const {
-    if (y_type_ == DataType::kInt32) {
-      As<int32_t>(out)[at] = sum;
-      return;
-    }
-    const auto column = static_cast<size_t>(n);
-    float v = static_cast<float>(sum);
-    if (!steps_.bias.empty()) v += steps_.bias[column];
-    v *= steps_.scale[steps_.scale.size() == 1 ? 0 : column];
-    const Epilogue& epilogue = steps_.epilogue;
-    if (epilogue.activation == Activation::kRelu) v = std::max(v, 0.0F);
-    if (epilogue.activation == Activation::kLeakyRelu && v < 0.0F) {
-      v *= epilogue.alpha;
-    }
-    if (epilogue.activation == Activation::kClip) {
-      v = std::min(std::max(v, epilogue.alpha), epilogue.beta);
-    }
-    if (y_type_ == DataType::kInt8) {
-      As<int8_t>(out)[at] = Quantize<int8_t>(v, steps_.zero);
-    } else if (y_type_ == DataType::kUint8) {
-      As<uint8_t>(out)[at] = Quantize<uint8_t>(v, steps_.zero);
-    } else {
-      As<float>(out)[at] = v;
-    }
-  }
-
-  Product product_;
-  Steps steps_;
-  Places places_;
-  DataType a_type_, b_type_, y_type_;
+  const Places places_;
+  const int64_t output_size_;
+  const IntegerProduct product_;
   StridedLoop<3> batches_;
-  int64_t a_step_ = 0, b_step_ = 0;  // a zero point for each row or column
+  bool a_many_ = false, b_many_ = false;
 };
 
 MadeKernel MakeProduct(const KernelRequest& request) {
@@ -345,7 +314,7 @@ MadeKernel MakeProduct(const KernelRequest& request) {
   if (product.one_matrix && b_known && one_zero && product.k > 0) {
     return MakeQuick(request, product, std::move(steps));
   }
-  return std::make_unique<PlainProduct>(request, product, std::move(steps));
+  return std::make_unique<RuntimeProduct>(request, product, std::move(steps));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 //   steps  = (float(sum) + bias) * scale, negative ones * slope
 //   output = round(least(most(steps, low), high)) + zero, ties to even
 //
-// What calls them (integer_convolution.cc and float_convolution.cc of kernels/)
+// What calls them (integer_*.cc and float_convolution.cc of kernels/)
 // brings the activations into the form that the CPU multiplies (TileForm),
 // channels last, with whatever padding the layer has written out: the functions
 // meet no edge. A tile reads, for each output pixel, `runs` stretches of memory
@@ -101,6 +101,8 @@ struct DepthwiseTile {
   size_t output_step = 0;
 };
 
+struct WinogradKernels;
+
 // Layers of bytes.
 struct ByteKernels {
   const char* name = "";
@@ -114,6 +116,8 @@ struct ByteKernels {
   // To floats, minus `zero`.
   void (*to_floats)(const std::byte* from, bool is_signed, int32_t zero,
                     size_t count, float* to) = nullptr;
+  // For windows of 3x3, where that is quicker than `tile` (winograd.h).
+  const WinogradKernels* winograd = nullptr;
 };
 
 // Layers of floats.

@@ -96,23 +96,27 @@ struct TileLoops {
   struct Rounding {
     Ints start, zero;
     Floats bias, scale, slope, low, high;
+    bool sloped;
     TileOutput output;
 
     Rounding(const TileEpilogue& epilogue, size_t channel)
         : start(epilogue.start == nullptr
                     ? Ints{}
                     : Load<Ints>(epilogue.start + channel)),
-          zero(Ints{} + epilogue.zero),
+          // Round's constant has this as an integer.
+          zero(Ints{} + (epilogue.zero - 0x4B400000)),
           bias(Load<Floats>(epilogue.bias + channel)),
           scale(Load<Floats>(epilogue.scale + channel)),
           slope(Floats{} + epilogue.slope),
           low(Floats{} + epilogue.low),
           high(Floats{} + epilogue.high),
+          sloped(epilogue.slope != 1.0F),
           output(epilogue.output) {}
 
+    template <bool kSloped = true>
     [[nodiscard]] Floats Steps(const Floats& sums) const {
       Floats v = (sums + bias) * scale;
-      v = v < 0.0F ? v * slope : v;
+      if constexpr (kSloped) v = v < 0.0F ? v * slope : v;
       if constexpr (kIsFloat) {
         // What is not a number stays so; of bytes it becomes the lowest.
         v = v < low ? low : v;
@@ -126,10 +130,11 @@ struct TileLoops {
       if constexpr (kIsFloat) {
         return Bytes{};  // never asked for
       } else {
-        constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
-        const Floats rounded = (steps + kRound) - kRound;
+        // 1.5 * 2^23: adding it rounds, and leaves the integer in the lower
+        // bits.
+        constexpr float kRound = 12582912.0F;
         return V::template Narrow<Bytes>(
-            static_cast<Ints>(__builtin_convertvector(rounded, Ints) + zero));
+            static_cast<Ints>(reinterpret_cast<Ints>(steps + kRound) + zero));
       }
     }
   };
@@ -149,16 +154,27 @@ struct TileLoops {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
         Store(Whole(sums[p]) + rounding.start, valid, pixel);
       }
-    } else if (valid >= kLanes) {
+    } else if (rounding.sloped) {
+      FinishBytes<kCount, true>(rounding, sums, valid, pixel, step);
+    } else {
+      FinishBytes<kCount, false>(rounding, sums, valid, pixel, step);
+    }
+  }
+  template <size_t kCount, bool kSloped, class T>
+  static void FinishBytes(const Rounding& rounding, const T* sums, size_t valid,
+                          std::byte* pixel, size_t step) {
+    const auto bytes = [&](const T& sum) {
+      return rounding.Round(
+          rounding.template Steps<kSloped>(Real(sum, rounding)));
+    };
+    if (valid >= kLanes) {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
-        const Bytes bytes =
-            rounding.Round(rounding.Steps(Real(sums[p], rounding)));
-        std::memcpy(pixel, &bytes, sizeof bytes);
+        const Bytes whole = bytes(sums[p]);
+        std::memcpy(pixel, &whole, sizeof whole);
       }
     } else {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
-        Store(rounding.Round(rounding.Steps(Real(sums[p], rounding))), valid,
-              pixel);
+        Store(bytes(sums[p]), valid, pixel);
       }
     }
   }
@@ -343,8 +359,9 @@ struct TileLoops {
     }
   }
 
-  static constexpr ByteKernels OfBytes(const char* name) {
-    return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats};
+  static constexpr ByteKernels OfBytes(
+      const char* name, const WinogradKernels* winograd = nullptr) {
+    return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats, winograd};
   }
   static constexpr FloatKernels OfFloats(const char* name) {
     return {name, RunTile, Depthwise};

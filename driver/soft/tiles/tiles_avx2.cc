@@ -6,6 +6,7 @@
 
 #include "driver/soft/tiles/levels.h"
 #include "driver/soft/tiles/tile_loops.h"
+#include "driver/soft/tiles/winograd_loops.h"
 
 namespace rknnd::soft {
 namespace {
@@ -21,6 +22,13 @@ struct Avx2 {
   static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm256_cvtepi8_epi16(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + s * 16)));
+  }
+  static Weights LoadWide(const int16_t* at, size_t s) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + s * 16));
+  }
+  template <class Halves>
+  static Halves WidenHalves(const std::byte* at) {
+    return reinterpret_cast<Halves>(LoadWeights(at, 0));
   }
   static Values Broadcast(const std::byte* at) {
     return _mm256_castpd_si256(
@@ -77,7 +85,8 @@ struct FloatAvx2 {
 
 }  // namespace
 
-constexpr ByteKernels kBytesAvx2 = TileLoops<Avx2>::OfBytes("avx2");
+constexpr ByteKernels kBytesAvx2 =
+    TileLoops<Avx2>::OfBytes("avx2", &WinogradLoops<Avx2>::kKernels);
 constexpr FloatKernels kFloatsAvx2 = TileLoops<FloatAvx2>::OfFloats("avx2");
 
 }  // namespace rknnd::soft

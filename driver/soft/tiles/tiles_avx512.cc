@@ -6,6 +6,7 @@
 
 #include "driver/soft/tiles/levels.h"
 #include "driver/soft/tiles/tile_loops.h"
+#include "driver/soft/tiles/winograd_loops.h"
 
 namespace rknnd::soft {
 namespace {
@@ -21,6 +22,13 @@ struct Avx512 {
   static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm512_cvtepi8_epi16(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + s * 32)));
+  }
+  static Weights LoadWide(const int16_t* at, size_t s) {
+    return _mm512_loadu_si512(at + s * 32);
+  }
+  template <class Halves>
+  static Halves WidenHalves(const std::byte* at) {
+    return reinterpret_cast<Halves>(LoadWeights(at, 0));
   }
   static Values Broadcast(const std::byte* at) {
     return _mm512_broadcastq_epi64(
@@ -76,7 +84,8 @@ struct FloatAvx512 {
 
 }  // namespace
 
-constexpr ByteKernels kBytesAvx512 = TileLoops<Avx512>::OfBytes("avx512");
+constexpr ByteKernels kBytesAvx512 =
+    TileLoops<Avx512>::OfBytes("avx512", &WinogradLoops<Avx512>::kKernels);
 constexpr FloatKernels kFloatsAvx512 =
     TileLoops<FloatAvx512>::OfFloats("avx512");
 

@@ -5,6 +5,7 @@
 
 #include "driver/soft/tiles/levels.h"
 #include "driver/soft/tiles/tile_loops.h"
+#include "driver/soft/tiles/winograd_loops.h"
 
 namespace rknnd::soft {
 namespace {
@@ -21,6 +22,14 @@ struct Neon {
     const int16x8_t wide =
         vmovl_s8(vld1_s8(reinterpret_cast<const int8_t*>(at + s / 2 * 8)));
     return s % 2 == 0 ? vget_low_s16(wide) : vget_high_s16(wide);
+  }
+  static Weights LoadWide(const int16_t* at, size_t s) {
+    return vld1_s16(at + s * 4);
+  }
+  template <class Halves>
+  static Halves WidenHalves(const std::byte* at) {
+    return reinterpret_cast<Halves>(
+        vmovl_s8(vld1_s8(reinterpret_cast<const int8_t*>(at))));
   }
   static Values Broadcast(const std::byte* at) {
     return vld1_s16(reinterpret_cast<const int16_t*>(at));
@@ -74,7 +83,8 @@ struct FloatNeon {
 
 }  // namespace
 
-constexpr ByteKernels kBytesNeon = TileLoops<Neon>::OfBytes("neon");
+constexpr ByteKernels kBytesNeon =
+    TileLoops<Neon>::OfBytes("neon", &WinogradLoops<Neon>::kKernels);
 constexpr FloatKernels kFloatsNeon = TileLoops<FloatNeon>::OfFloats("neon");
 
 }  // namespace rknnd::soft

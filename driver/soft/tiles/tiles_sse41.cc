@@ -6,6 +6,7 @@
 
 #include "driver/soft/tiles/levels.h"
 #include "driver/soft/tiles/tile_loops.h"
+#include "driver/soft/tiles/winograd_loops.h"
 
 namespace rknnd::soft {
 namespace {
@@ -21,6 +22,13 @@ struct Sse41 {
   static Weights LoadWeights(const std::byte* at, size_t s) {
     return _mm_cvtepi8_epi16(
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + s * 8)));
+  }
+  static Weights LoadWide(const int16_t* at, size_t s) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + s * 8));
+  }
+  template <class Halves>
+  static Halves WidenHalves(const std::byte* at) {
+    return reinterpret_cast<Halves>(LoadWeights(at, 0));
   }
   static Values Broadcast(const std::byte* at) {
     // As a double: there is one instruction for it.
@@ -74,7 +82,8 @@ struct FloatSse41 {
 
 }  // namespace
 
-constexpr ByteKernels kBytesSse41 = TileLoops<Sse41>::OfBytes("sse41");
+constexpr ByteKernels kBytesSse41 =
+    TileLoops<Sse41>::OfBytes("sse41", &WinogradLoops<Sse41>::kKernels);
 constexpr FloatKernels kFloatsSse41 = TileLoops<FloatSse41>::OfFloats("sse41");
 
 }  // namespace rknnd::soft
