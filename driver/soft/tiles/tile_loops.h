@@ -346,9 +346,6 @@ struct TileLoops {
   static constexpr ByteKernels OfBytes(const char* name) {
     return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats};
   }
-  static constexpr FloatKernels OfFloats(const char* name) {
-    return {name, RunTile, Depthwise};
-  }
 };
 
 }  // namespace rknnd::soft

@@ -4,6 +4,7 @@
 #include <arm_neon.h>
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
@@ -51,6 +52,7 @@ struct Neon {
 
 struct FloatNeon {
   static constexpr size_t kLanes = 4, kSums = 1, kGroups = 4, kPixels = 6;
+  static constexpr size_t kRowOutputs = 8, kRowSums = 24;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum = float32x4_t;
   using Weights = float32x4_t;
@@ -75,6 +77,6 @@ struct FloatNeon {
 }  // namespace
 
 constexpr ByteKernels kBytesNeon = TileLoops<Neon>::OfBytes("neon");
-constexpr FloatKernels kFloatsNeon = TileLoops<FloatNeon>::OfFloats("neon");
+constexpr FloatKernels kFloatsNeon = FloatKernelsOf<FloatNeon>("neon");
 
 }  // namespace rknnd::soft
