@@ -126,6 +126,18 @@ RKNND_INLINE float ErfOf(float x) {
   return square < 1.0F ? small : large;
 }
 
+template <bool kDivides>
+RKNND_INLINE float GeluOf(float x) {
+  return 0.5F * x * (1.0F + ErfOf<kDivides>(x * 0.70710678F));
+}
+
+// 0.5 * (1 + Tanh(y)) is Sigmoid(2 * y).
+template <bool kDivides>
+RKNND_INLINE float GeluTanhOf(float x) {
+  constexpr float kTwice = 2.0F * 0.79788456F;
+  return x * SigmoidOf<kDivides>((kTwice * 0.044715F * x * x + kTwice) * x);
+}
+
 #define RKNND_LOOP(name, attribute, expression)               \
   attribute void name(const float* in, float* out, int64_t n, \
                       [[maybe_unused]] float alpha,           \
@@ -147,12 +159,15 @@ RKNND_INLINE float ErfOf(float x) {
   RKNND_LOOP(HardSwish##suffix, attribute,                                   \
              x* Least(Most(x*(1.0F / 6.0F) + 0.5F, 0.0F), 1.0F))             \
   RKNND_LOOP(Swish##suffix, attribute, x* SigmoidOf<divides>(x))             \
+  RKNND_LOOP(Gelu##suffix, attribute, GeluOf<divides>(x))                    \
+  RKNND_LOOP(GeluTanh##suffix, attribute, GeluTanhOf<divides>(x))            \
   RKNND_LOOP(Exp##suffix, attribute, Exp(x))                                 \
   RKNND_LOOP(Erf##suffix, attribute, ErfOf<divides>(x))                      \
   constexpr FloatLoop kLoops##suffix[] = {                                   \
       nullptr,         Relu##suffix, LeakyRelu##suffix,   Clip##suffix,      \
       Sigmoid##suffix, Tanh##suffix, HardSigmoid##suffix, HardSwish##suffix, \
-      Swish##suffix,   Exp##suffix,  Erf##suffix};
+      Swish##suffix,   Gelu##suffix, GeluTanh##suffix,    Exp##suffix,       \
+      Erf##suffix};
 
 RKNND_LOOPS(Base, , true)
 #if defined(__x86_64__)
@@ -162,7 +177,7 @@ RKNND_LOOPS(Avx512,
             false)
 #endif
 
-constexpr size_t kExp = static_cast<size_t>(Activation::kSwish) + 1;
+constexpr size_t kExp = static_cast<size_t>(Activation::kGeluTanh) + 1;
 constexpr size_t kErf = kExp + 1;
 
 FloatLoop Pick(size_t index) {
