@@ -257,7 +257,7 @@ Node ReadNode(ByteReader& from, const ConstantTable& constants) {
   }
   node.epilogue.add = from.Get<ValueId>();
   const auto activation = from.Get<uint8_t>();
-  if (activation > static_cast<uint8_t>(Activation::kSwish)) from.Fail();
+  if (activation > static_cast<uint8_t>(Activation::kGeluTanh)) from.Fail();
   node.epilogue.activation = static_cast<Activation>(activation);
   node.epilogue.alpha = from.Get<float>();
   node.epilogue.beta = from.Get<float>();

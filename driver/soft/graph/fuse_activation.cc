@@ -60,6 +60,12 @@ std::optional<Found> ActivationOf(const Graph& graph, const Node& node) {
     return Found{Activation::kHardSigmoid, view.Float("alpha", 0.2F),
                  view.Float("beta", 0.5F), "HardSigmoid"};
   }
+  if (node.type == "Gelu") {
+    return Found{view.String("approximate", "none") == "tanh"
+                     ? Activation::kGeluTanh
+                     : Activation::kGelu,
+                 0, 0, "Gelu"};
+  }
   if (node.type == "HardSwish") {
     return Found{Activation::kHardSwish, 0, 0, "HardSwish"};
   }

@@ -89,6 +89,8 @@ enum class Activation : uint8_t {
   kHardSigmoid,  // alpha, beta
   kHardSwish,
   kSwish,
+  kGelu,
+  kGeluTanh,  // by its approximation
 };
 
 // What fusion has put behind a node: first the addition of one more input

@@ -1,5 +1,6 @@
 // Nodes that hand on what they are given.
 
+#include <algorithm>
 #include <vector>
 
 #include "driver/soft/graph/passes.h"
@@ -33,6 +34,17 @@ bool HandsOn(const Graph& graph, const Uses& uses, const Node& node) {
     const Value& in = graph.value(node.inputs[0]);
     const Value& out = graph.value(node.outputs[0]);
     return in.shape.has_value() && out.shape.has_value() && in.type == out.type;
+  }
+  if (node.type == "Slice") {
+    // All of it, and not from its end.
+    const Value& in = graph.value(node.inputs[0]);
+    const Value& out = graph.value(node.outputs[0]);
+    if (!in.shape.has_value() || in.shape != out.shape) return false;
+    const NodeView view(graph, node);
+    if (!view.has_input(4)) return true;
+    const auto steps = view.ConstantInts(4);
+    return steps.ok() && std::all_of(steps->begin(), steps->end(),
+                                     [](int64_t step) { return step > 0; });
   }
   return false;
 }

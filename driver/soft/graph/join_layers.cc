@@ -30,10 +30,10 @@ constexpr std::array<Head, 7> kHeads = {{{"", "Conv"},
                                          {"", "QLinearMatMul"},
                                          {"com.microsoft", "QGemm"}}};
 
-constexpr std::array<std::string_view, 15> kActivations = {
-    "Relu", "LeakyRelu", "PRelu",       "Clip",      "Sigmoid",
-    "Tanh", "Elu",       "HardSigmoid", "HardSwish", "Softplus",
-    "Mish", "Selu",      "Celu",        "Softsign",  "ThresholdedRelu"};
+constexpr std::array<std::string_view, 16> kActivations = {
+    "Relu", "LeakyRelu",   "PRelu",     "Clip",           "Sigmoid",  "Tanh",
+    "Elu",  "HardSigmoid", "HardSwish", "Gelu",           "Softplus", "Mish",
+    "Selu", "Celu",        "Softsign",  "ThresholdedRelu"};
 
 bool IsHead(const Node& node) {
   return node.outputs.size() == 1 &&

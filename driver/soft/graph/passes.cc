@@ -42,6 +42,7 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
   FoldScale(graph);
   FoldPad(graph);
   FindSubgraphs(graph, operators);
+  FindGelu(graph, operators);
   FuseAdd(graph, operators);
   FuseActivations(graph, operators);
   RemoveDeadNodes(graph);

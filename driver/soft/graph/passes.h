@@ -62,6 +62,9 @@ void FoldPad(Graph& graph);
 // What the NPU has one operator for: LayerNorm, GLU.
 void FindSubgraphs(Graph& graph, const OperatorTable& operators);
 
+// Gelu written out becomes the operator.
+void FindGelu(Graph& graph, const OperatorTable& operators);
+
 // x * f(x) of 8-bit numbers, f a table: a table.
 void FoldGates(Graph& graph, const OperatorTable& operators);
 

@@ -256,6 +256,55 @@ TEST(PassesTest, SwishIsFoundInBothOrders) {
   EXPECT_EQ(graph.nodes[1].epilogue.activation, Activation::kSwish);
 }
 
+TEST(PassesTest, GeluIsFoundAsExportersWriteIt) {
+  OnnxBuilder builder = Conv();
+  builder.Floats("root", {}, {1.4142135F})
+      .Floats("one", {}, {1})
+      .Floats("half", {}, {0.5F})
+      .Node("Div", {"c", "root"}, {"c/root"})
+      .Node("Erf", {"c/root"}, {"erf"})
+      .Node("Add", {"erf", "one"}, {"1+erf"})
+      .Node("Mul", {"c", "1+erf"}, {"twice"})
+      .Node("Mul", {"twice", "half"}, {"g"})
+      .Floats("w2", {2, 2, 1, 1}, {1, 2, 3, 4})
+      .Node("Conv", {"g", "w2"}, {"d"}, "second")
+      .Floats("part", {}, {0.044715F})
+      .Floats("scale", {1}, {0.7978846F})
+      .Node("Mul", {"part", "d"}, {"pd"})
+      .Node("Mul", {"d", "d"}, {"dd"})
+      .Node("Mul", {"pd", "dd"}, {"pddd"})
+      .Node("Add", {"d", "pddd"}, {"sum"})
+      .Node("Mul", {"scale", "sum"}, {"scaled"})
+      .Node("Tanh", {"scaled"}, {"tanh"})
+      .Node("Add", {"one", "tanh"}, {"1+tanh"})
+      .Node("Mul", {"half", "1+tanh"}, {"gate"})
+      .Node("Mul", {"d", "gate"}, {"y"})
+      .Output("y", {1, 2, 4, 4});
+
+  Graph graph = AfterPasses(builder);
+
+  ASSERT_THAT(LayerTypes(graph), ElementsAre("ConvGelu", "ConvGelu"));
+  EXPECT_EQ(graph.nodes[0].epilogue.activation, Activation::kGelu);
+  EXPECT_EQ(graph.nodes[1].epilogue.activation, Activation::kGeluTanh);
+}
+
+TEST(PassesTest, OtherNumbersMakeNoGelu) {
+  for (const float half : {0.5F, 0.4F}) {
+    OnnxBuilder builder = Conv();
+    builder.Floats("root", {}, {half == 0.5F ? 1.5F : 1.4142135F})
+        .Floats("one", {}, {1})
+        .Floats("half", {}, {half})
+        .Node("Div", {"c", "root"}, {"c/root"})
+        .Node("Erf", {"c/root"}, {"erf"})
+        .Node("Add", {"erf", "one"}, {"1+erf"})
+        .Node("Mul", {"c", "1+erf"}, {"twice"})
+        .Node("Mul", {"twice", "half"}, {"y"})
+        .Output("y", {1, 2, 4, 4});
+
+    EXPECT_EQ(LayerTypes(AfterPasses(builder)).front(), "Conv");
+  }
+}
+
 TEST(PassesTest, ResidualSumFusesIntoTheLaterConvolution) {
   OnnxBuilder builder = Conv();
   builder.Floats("w2", {2, 2, 1, 1}, {1, 2, 3, 4})

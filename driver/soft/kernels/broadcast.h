@@ -5,7 +5,10 @@
 #ifndef DRIVER_SOFT_KERNELS_BROADCAST_H_
 #define DRIVER_SOFT_KERNELS_BROADCAST_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "driver/soft/kernels/checks.h"
@@ -27,31 +30,47 @@ bool MayBlockBroadcast(const NodeView& node, size_t i, int block);
 // The loop over the request's two inputs and its output, blocked or dense.
 absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request);
 
-// out = function(a, b) over a loop of LoopOver, or some of its elements. The
-// common forms of the innermost run are spelt out for floats, so that they are
-// vectorised.
+// One run of n elements, each operand by its step. What networks are made of is
+// spelt out so that compilers turn it into vectors.
+template <class T, class R, class F>
+void RunBinaryRun(const std::array<int64_t, 3>& step, const T* x, const T* y,
+                  R* to, int64_t n, F function) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, int32_t>) {
+    if (step[0] == 1 && step[1] == 1 && step[2] == 1) {
+      constexpr int64_t kBlock = 16;  // of channels: a run of its own, often
+      if (n == kBlock) {
+        std::array<R, kBlock> results;
+        for (size_t i = 0; i < kBlock; ++i) results[i] = function(x[i], y[i]);
+        std::memcpy(to, results.data(), sizeof results);
+        return;
+      }
+      for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], y[i]);
+      return;
+    }
+    // The one number might be overwritten by the output, to a compiler.
+    if (step[0] == 1 && step[1] == 0 && step[2] == 1) {
+      const T one = *y;
+      for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], one);
+      return;
+    }
+    if (step[0] == 0 && step[1] == 1 && step[2] == 1) {
+      const T one = *x;
+      for (int64_t i = 0; i < n; ++i) to[i] = function(one, y[i]);
+      return;
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    to[i * step[2]] = function(x[i * step[0]], y[i * step[1]]);
+  }
+}
+
+// out = function(a, b) over a loop of LoopOver, or some of its elements.
 template <class T, class R, class F>
 void RunBinary(const StridedLoop<3>& loop, Range elements, const T* a,
                const T* b, R* out, F function) {
   const auto& step = loop.inner_strides();
   loop.Run(elements, [&](const auto& at, int64_t n) {
-    const T* x = a + at[0];
-    const T* y = b + at[1];
-    R* to = out + at[2];
-    if constexpr (std::is_same_v<T, float> && std::is_same_v<R, float>) {
-      if (step[0] == 1 && step[1] == 1 && step[2] == 1) {
-        for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], y[i]);
-        return;
-      }
-      if (step[0] == 1 && step[1] == 0 && step[2] == 1) {
-        const T one = *y;  // which the output might overwrite, to a compiler
-        for (int64_t i = 0; i < n; ++i) to[i] = function(x[i], one);
-        return;
-      }
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      to[i * step[2]] = function(x[i * step[0]], y[i * step[1]]);
-    }
+    RunBinaryRun(step, a + at[0], b + at[1], out + at[2], n, function);
   });
 }
 

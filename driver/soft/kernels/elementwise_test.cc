@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "driver/soft/kernels/activation.h"
@@ -169,15 +170,80 @@ TEST(ActivationTest, VectorisedFunctionsAreExact) {
         [](double v) { return 1.0 / (1.0 + std::exp(-v)); });
   check(LoopOf(Activation::kSwish),
         [](double v) { return v / (1.0 + std::exp(-v)); });
+  // One and a number close to -1 have few digits left.
+  for (float& v : x) v = std::fmax(v, -2.0F);
+  check(LoopOf(Activation::kGeluTanh), [](double v) {
+    return 0.5 * v *
+           (1.0 + std::tanh(std::sqrt(2.0 / 3.14159265358979) *
+                            (v + 0.044715 * v * v * v)));
+  });
+  for (float& v : x) v = std::fmax(v, -0.5F);
+  check(LoopOf(Activation::kGelu), [](double v) {
+    return 0.5 * v * (1.0 + std::erf(v * std::sqrt(0.5)));
+  });
 }
 
 TEST(ActivationTest, NotANumberStaysOne) {
   const float x = std::numeric_limits<float>::quiet_NaN();
-  for (const Activation activation : {Activation::kRelu, Activation::kSigmoid,
-                                      Activation::kTanh, Activation::kSwish}) {
+  for (const Activation activation :
+       {Activation::kRelu, Activation::kSigmoid, Activation::kTanh,
+        Activation::kSwish, Activation::kGelu, Activation::kGeluTanh}) {
     float y = 0.0F;
     LoopOf(activation)(&x, &y, 1, 0.0F, 0.0F);
     EXPECT_TRUE(std::isnan(y)) << static_cast<int>(activation);
+  }
+}
+
+// Squares of four by four in registers, and what is left around them.
+TEST(TransposeTest, MatricesAreTurned) {
+  for (const Shape& shape :
+       {Shape{1, 4, 4}, Shape{2, 7, 5}, Shape{1, 70, 9}, Shape{3, 1, 6}}) {
+    const std::vector<float> x = Noise(shape[0] * shape[1] * shape[2]);
+    const auto y = OneNode("Transpose")
+                       .Values(shape, x)
+                       .With("perm", std::vector<int64_t>{0, 2, 1})
+                       .Run();
+    ASSERT_TRUE(y.ok()) << y.status();
+    for (int64_t i = 0; i < std::ssize(x); ++i) {
+      const int64_t column = i % shape[2], row = i / shape[2] % shape[1];
+      const int64_t matrix = i / (shape[1] * shape[2]) * shape[1] * shape[2];
+      ASSERT_EQ((*y)[static_cast<size_t>(matrix + column * shape[1] + row)],
+                x[static_cast<size_t>(i)])
+          << ShapeText(shape) << ", element " << i;
+    }
+  }
+}
+
+TEST(ReduceTest, ColumnsAreTakenSideBySide) {
+  constexpr size_t kRows = 5, kColumns = 37;
+  const std::vector<float> x = Noise(2 * kRows * kColumns);
+  const auto y = OneNode("ReduceMean")
+                     .Values({2, kRows, kColumns}, x)
+                     .With("axes", std::vector<int64_t>{1})
+                     .Run();
+  ASSERT_TRUE(y.ok()) << y.status();
+  ASSERT_EQ(y->size(), 2 * kColumns);
+  for (size_t i = 0; i < y->size(); ++i) {
+    double sum = 0.0;
+    for (size_t r = 0; r < kRows; ++r) {
+      sum += x[(i / kColumns * kRows + r) * kColumns + i % kColumns];
+    }
+    EXPECT_NEAR((*y)[i], sum / kRows, 1e-6) << i;
+  }
+}
+
+TEST(ElementwiseTest, OneNumberMayBeOnEitherSide) {
+  const std::vector<float> x = Noise(2 * 16 * 6);
+  for (const int block : {1, 16}) {
+    const auto left =
+        OneNode("Sub").Values({1}, {2.0F}).Values({2, 16, 2, 3}, x).Run(block);
+    const auto right =
+        OneNode("Sub").Values({2, 16, 2, 3}, x).Values({1}, {2.0F}).Run(block);
+    ASSERT_TRUE(left.ok() && right.ok());
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ((*left)[i], 2.0F - x[i]);
+      EXPECT_EQ((*right)[i], x[i] - 2.0F);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -304,6 +305,16 @@ void RegisterUnary(OperatorTable& table) {
       {"HardSwish",
        [](const KernelRequest& r) {
          return MakeActivation(r, Activation::kHardSwish);
+       }},
+      {"Gelu",
+       [](const KernelRequest& r) -> MadeKernel {
+         const std::string form = r.node.String("approximate", "none");
+         if (form != "none" && form != "tanh") {
+           return r.node.Error("approximate is '" + form +
+                               "', known are none and tanh");
+         }
+         return MakeActivation(
+             r, form == "tanh" ? Activation::kGeluTanh : Activation::kGelu);
        }},
       {"Exp",
        [](const KernelRequest& r) {

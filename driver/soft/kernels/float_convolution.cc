@@ -13,7 +13,9 @@
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/tiles/packed_weights.h"
+#include "driver/soft/tiles/pixel_rows.h"
 #include "driver/soft/tiles/tile_kernels.h"
+#include "driver/soft/tiles/turn_floats.h"
 #include "driver/soft/tiles/window.h"
 
 namespace rknnd::soft {
@@ -22,6 +24,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 // As of integer_convolution.cc.
 constexpr size_t kBandBytes = size_t{96} << 10;
+// Of rows of pixels, whose bands take longer to fill than to read.
+constexpr size_t kRowsBandBytes = size_t{256} << 10;
 constexpr size_t kFloat = sizeof(float);
 
 size_t Aligned(size_t bytes) {
@@ -52,11 +56,18 @@ struct Layout {
   }
 };
 
+// What a vector holds.
+enum class Lanes : uint8_t {
+  kOutputs,  // output channels of a pixel
+  kOwn,      // the same, each of its own input channel
+  kPixels,   // pixels of a row
+};
+
 struct Phase {
   TileWindow window;
   std::vector<Sides> first;  // of its pixels in the output
   Sides step = {1, 1, 1};
-  bool depthwise = false;
+  Lanes lanes = Lanes::kOutputs;
   Band band;
   std::vector<ptrdiff_t> offsets;  // bytes
   PackedShape packed;
@@ -109,6 +120,11 @@ class FloatConvolution final : public Kernel {
                float* output, std::byte* scratch) const;
   void FillBand(const Phase& phase, const BandRows& rows, const float* input,
                 float* band) const;
+  // The same, the channels' rows apart.
+  void FillPlanes(const Phase& phase, const BandRows& rows, const float* input,
+                  float* band) const;
+  void RunRows(const Phase& phase, const BandRows& rows, float* output,
+               std::byte* scratch) const;
   void FillPixels(const Phase& phase, int64_t image, int64_t pixel,
                   int64_t count, const float* input, float* to) const;
   // Channels [channel, channel + count) of a block of packed weights for some
@@ -174,10 +190,18 @@ absl::Status FloatConvolution::MakePhase(const KernelRequest& request,
   std::copy(from.output_steps.begin(), from.output_steps.end(),
             phase.step.end() - static_cast<ptrdiff_t>(axes));
   TileWindow& window = phase.window;
-  phase.depthwise = window.is_depthwise() && window.channels > 1;
-  phase.band = BandFor(window, window.channels, kFloat, kBandBytes);
+  if (window.is_depthwise() && window.channels > 1) {
+    phase.lanes = Lanes::kOwn;
+  } else if (SuitsRows(window)) {
+    phase.lanes = Lanes::kPixels;
+  }
+  phase.band =
+      BandFor(window, window.channels, kFloat,
+              phase.lanes == Lanes::kPixels ? kRowsBandBytes : kBandBytes);
   const WindowRuns runs = RunsOf(window, phase.band);
-  for (const ptrdiff_t offset : runs.offsets) {
+  for (const ptrdiff_t offset : phase.lanes == Lanes::kPixels
+                                    ? RowTaps(window, phase.band)
+                                    : runs.offsets) {
     phase.offsets.push_back(offset * static_cast<ptrdiff_t>(kFloat));
   }
   phase.packed = {window.groups,
@@ -188,14 +212,20 @@ absl::Status FloatConvolution::MakePhase(const KernelRequest& request,
                   1,
                   1};
   const auto taps = static_cast<int64_t>(phase.offsets.size());
+  const int64_t each_tap =
+      phase.lanes == Lanes::kPixels ? RowOutputs(window) : window.channels;
   const size_t bytes =
-      phase.depthwise
-          ? static_cast<size_t>(window.channels * taps) * kFloat + kWeightSlack
-          : phase.packed.bytes();
+      phase.lanes == Lanes::kOutputs
+          ? phase.packed.bytes()
+          : static_cast<size_t>(each_tap * taps) * kFloat + kWeightSlack;
   RKNND_ASSIGN_OR_RETURN(
       phase.weights, request.weights.Store(bytes, [&](std::byte* room) {
-        if (!phase.depthwise) {
+        if (phase.lanes == Lanes::kOutputs) {
           PackWeights(phase.packed, std::span<const float>(from.weights), room);
+          return;
+        }
+        if (phase.lanes == Lanes::kPixels) {
+          PackRows(window, from.weights, As<float>(room));
           return;
         }
         auto* const to = As<float>(room);
@@ -222,13 +252,15 @@ absl::Status FloatConvolution::Make(const KernelRequest& request,
     RKNND_RETURN_IF_ERROR(MakePhase(request, spec, phase));
   }
   tile_at_ = scratch_;
-  if (output_.together == 1) {
-    scratch_ += Aligned(
-        kPixelsAtOnce * kFloat *
-        std::max(kChannelBlock, phases_[0].depthwise
-                                    ? static_cast<size_t>(output_.channels)
-                                    : size_t{0}));
+  size_t apart = output_.together == 1 ? kChannelBlock : 0;
+  for (const Phase& phase : phases_) {
+    if (phase.lanes == Lanes::kPixels || output_.together == 1) {
+      apart = std::max(apart, static_cast<size_t>(phase.lanes == Lanes::kOutputs
+                                                      ? 0
+                                                      : phase.window.outputs));
+    }
   }
+  scratch_ += Aligned(kPixelsAtOnce * kFloat * apart);
   apart_at_ = scratch_;
   if (step_.adds()) scratch_ += Aligned(spec.output.bytes());
   epilogue_.output = TileOutput::kFloat;
@@ -311,6 +343,11 @@ void FloatConvolution::FillPixels(const Phase& phase, int64_t image,
                 static_cast<size_t>(count * channels) * kFloat);
     return;
   }
+  if (together == 1) {
+    TurnFloats(input + input_.At(image, 0, pixel), input_.pixels, channels,
+               count, to, channels);
+    return;
+  }
   for (int64_t c = 0; c < channels; c += together) {
     const float* from = input + input_.At(image, c, pixel);
     float* pixels = to + c;
@@ -349,6 +386,77 @@ void FloatConvolution::FillBand(const Phase& phase, const BandRows& rows,
     std::fill_n(to + (row.before + row.inside) * window.channels,
                 row.after * window.channels, 0.0F);
   });
+}
+
+void FloatConvolution::FillPlanes(const Phase& phase, const BandRows& rows,
+                                  const float* input, float* band) const {
+  const TileWindow& window = phase.window;
+  const BandRow row = RowOf(window, phase.band);
+  const int64_t plane = RowPlace(window, phase.band, 1, 0);
+  for (int64_t c = 0; c < window.channels; c += input_.together) {
+    const int64_t channels = std::min(input_.together, window.channels - c);
+    ForEachBandRow(window, phase.band, rows, [&](int64_t place, int64_t y) {
+      float* const to = band + RowPlace(window, phase.band, c, place);
+      const int64_t before = y < 0 ? phase.band.width : row.before;
+      for (int64_t p = 0; p < channels; ++p) {
+        std::fill_n(to + p * plane, before, 0.0F);
+      }
+      if (y < 0) return;
+      TurnFloats(
+          input + input_.At(rows.image, c, y * window.input[2] + row.first),
+          input_.together, row.inside, channels, to + before, plane);
+      for (int64_t p = 0; p < channels; ++p) {
+        std::fill_n(to + p * plane + before + row.inside, row.after, 0.0F);
+      }
+    });
+  }
+}
+
+void FloatConvolution::RunRows(const Phase& phase, const BandRows& rows,
+                               float* output, std::byte* scratch) const {
+  const TileWindow& window = phase.window;
+  const int64_t width = window.output[2];
+  const bool direct =
+      output_.together == 1 && phase.step[2] == 1 && phase.first.size() == 1;
+  RowTile tile;
+  tile.offsets = phase.offsets.data();
+  tile.taps = phase.offsets.size();
+  tile.weights = phase.weights;
+  tile.weight_step = static_cast<size_t>(RowOutputs(window)) * kFloat;
+  tile.outputs = static_cast<size_t>(window.outputs);
+  for (int64_t y = 0; y < rows.end - rows.begin; ++y) {
+    for (int64_t x = 0; x < width;) {
+      const int64_t count = std::min<int64_t>(width - x, kPixelsAtOnce);
+      const auto place = [&](int64_t channel) {
+        const auto part = static_cast<size_t>(channel / output_.channels);
+        return output + output_.At(rows.image, channel % output_.channels,
+                                   PixelOf(phase, phase.first[part], rows,
+                                           y * width + x));
+      };
+      tile.pixels =
+          scratch +
+          static_cast<size_t>(y * window.strides[1] * phase.band.width + x) *
+              kFloat;
+      tile.count = static_cast<size_t>(count);
+      tile.output =
+          direct ? reinterpret_cast<std::byte*>(place(0)) : scratch + tile_at_;
+      tile.output_step =
+          static_cast<size_t>(direct ? output_.pixels : count) * kFloat;
+      loops_.row(tile, epilogue_);
+      const auto* const from = As<float>(scratch + tile_at_);
+      for (int64_t c = 0; !direct && c < window.outputs;) {
+        // As many as lie together.
+        const int64_t own = c % output_.channels;
+        const int64_t channels =
+            std::min({window.outputs - c, output_.channels - own,
+                      output_.together - own % output_.together});
+        TurnFloats(from + c * count, count, channels, count, place(c),
+                   output_.together * phase.step[2]);
+        c += channels;
+      }
+      x += count;
+    }
+  }
 }
 
 int64_t FloatConvolution::PixelOf(const Phase& phase, const Sides& first,
@@ -397,6 +505,12 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
   }
   if (together != 1) return;
   const auto* const from = As<float>(room);
+  if (step == 1 && phase.first.size() == 1) {
+    TurnFloats(from, static_cast<int64_t>(channels),
+               static_cast<int64_t>(tile.count), static_cast<int64_t>(channels),
+               As<float>(place(channel)), output_.pixels);
+    return;
+  }
   for (size_t c = 0; c < channels; ++c) {
     auto* const to = As<float>(place(channel + static_cast<int64_t>(c)));
     for (size_t p = 0; p < tile.count; ++p) {
@@ -408,6 +522,11 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
 void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
                                const float* input, float* output,
                                std::byte* scratch) const {
+  if (phase.lanes == Lanes::kPixels) {
+    FillPlanes(phase, rows, input, As<float>(scratch));
+    RunRows(phase, rows, output, scratch);
+    return;
+  }
   FillBand(phase, rows, input, As<float>(scratch));
   std::byte* const room = scratch + tile_at_;
   const PackedShape& packed = phase.packed;
@@ -417,7 +536,7 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
   ForEachPixels(
       phase.window, phase.band, rows, scratch, kFloat, !IsWhole(phase),
       [&](const std::byte** pixels, size_t count, int64_t number) {
-        if (phase.depthwise) {
+        if (phase.lanes == Lanes::kOwn) {
           DepthwiseTile tile;
           tile.pixels = pixels;
           tile.count = count;

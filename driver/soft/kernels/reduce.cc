@@ -1,6 +1,7 @@
 // ReduceSum, ReduceMean, ReduceMax and their kin; ArgMax and ArgMin.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -224,7 +225,26 @@ MadeKernel MakeReduce(const KernelRequest& request) {
               const int64_t gone_step = loops.gone.inner_strides()[0];
               const Range share = ShareOf(part, loops.kept.elements());
               loops.kept.Run(share, [&](const auto& at, int64_t n) {
-                for (int64_t i = 0; i < n; ++i) {
+                int64_t i = 0;
+                // Columns side by side.
+                constexpr int64_t kColumns = 16;
+                for (; step[0] == 1 && i + kColumns <= n; i += kColumns) {
+                  std::array<W, kColumns> states;
+                  states.fill(F::template Start<W>());
+                  loops.gone.Run([&](const auto& offset, int64_t m) {
+                    const T* run = in + at[0] + i + offset[0];
+                    for (int64_t k = 0; k < m; ++k, run += gone_step) {
+                      for (size_t c = 0; c < kColumns; ++c) {
+                        states[c] = F::Take(states[c], static_cast<W>(run[c]));
+                      }
+                    }
+                  });
+                  T* to = out + at[1] + i * step[1];
+                  for (size_t c = 0; c < kColumns; ++c, to += step[1]) {
+                    *to = static_cast<T>(F::End(states[c], loops.count));
+                  }
+                }
+                for (; i < n; ++i) {
                   const T* from = in + at[0] + i * step[0];
                   W state = F::template Start<W>();
                   loops.gone.Run([&](const auto& offset, int64_t m) {

@@ -1,12 +1,14 @@
 // Transpose.
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/loops.h"
+#include "driver/soft/tiles/turn_floats.h"
 
 namespace rknnd::soft {
 namespace {
@@ -34,6 +36,45 @@ Inference InferTranspose(const NodeView& node) {
   return InferOne(node, node.type(0), shape);
 }
 
+// Matrices one behind the other, each turned.
+struct Matrices {
+  int64_t count = 1, rows = 1, columns = 1;  // as they come
+};
+std::optional<Matrices> AsMatrices(const Shape& to, const Shape& strides) {
+  Shape sizes, steps;
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (to[d] == 1) continue;
+    if (!sizes.empty() && steps.back() == to[d] * strides[d]) {
+      sizes.back() *= to[d];
+      steps.back() = strides[d];
+    } else {
+      sizes.push_back(to[d]);
+      steps.push_back(strides[d]);
+    }
+  }
+  if (sizes.size() < 2 || sizes.size() > 3) return std::nullopt;
+  const size_t last = sizes.size() - 1;
+  const Matrices found = {last == 2 ? sizes[0] : 1, sizes[last],
+                          sizes[last - 1]};
+  const bool turns = steps[last - 1] == 1 && steps[last] == found.columns;
+  const bool follow = last == 1 || steps[0] == found.rows * found.columns;
+  if (!turns || !follow) return std::nullopt;
+  return found;
+}
+
+void Turn(const Matrices& all, const float* from, float* to) {
+  constexpr int64_t kStrip = 64;  // of columns: so many cache lines
+  for (int64_t n = 0; n < all.count; ++n) {
+    for (int64_t c = 0; c < all.columns; c += kStrip) {
+      TurnFloats(from + c, all.columns, all.rows,
+                 std::min(kStrip, all.columns - c), to + c * all.rows,
+                 all.rows);
+    }
+    from += all.rows * all.columns;
+    to += all.rows * all.columns;
+  }
+}
+
 MadeKernel MakeTranspose(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const std::vector<size_t> perm,
                          Permutation(request.node));
@@ -41,6 +82,13 @@ MadeKernel MakeTranspose(const KernelRequest& request) {
   Shape strides;
   for (const size_t axis : perm) strides.push_back(from[axis]);
   const Shape& to = request.outputs[0].shape;
+  const std::optional<Matrices> matrices = AsMatrices(to, strides);
+  if (matrices.has_value() && request.outputs[0].type == DataType::kFloat32) {
+    return MakeKernel(
+        [all = *matrices](Inputs inputs, Outputs outputs, std::byte*) {
+          Turn(all, As<float>(inputs[0]), As<float>(outputs[0]));
+        });
+  }
   const StridedCopy copy(to, strides, DenseStrides(to),
                          SizeOf(request.outputs[0].type));
   return MakeSharedKernel(

@@ -101,6 +101,21 @@ struct DepthwiseTile {
   size_t output_step = 0;
 };
 
+// Few output channels for pixels of one row that follow each other, planes of
+// floats apart: each vector holds pixels.
+struct RowTile {
+  const std::byte* pixels = nullptr;  // the first one's window
+  size_t count = 0;
+  const ptrdiff_t* offsets = nullptr;  // of the taps, in bytes
+  size_t taps = 0;
+  // Of the first tap (pixel_rows.h).
+  const std::byte* weights = nullptr;
+  size_t weight_step = 0;       // bytes from tap to tap
+  size_t outputs = 0;           // channels
+  std::byte* output = nullptr;  // first pixel of the first channel
+  size_t output_step = 0;       // bytes from channel to channel
+};
+
 struct WinogradKernels;
 
 // Layers of bytes.
@@ -126,6 +141,8 @@ struct FloatKernels {
   void (*tile)(const Tile& tile, const TileEpilogue& epilogue) = nullptr;
   void (*depthwise)(const DepthwiseTile& tile,
                     const TileEpilogue& epilogue) = nullptr;
+  // May read up to kMaxLanes floats behind the last pixel.
+  void (*row)(const RowTile& tile, const TileEpilogue& epilogue) = nullptr;
 };
 
 // Those for `level`, which must be one that this process may use.

@@ -363,9 +363,6 @@ struct TileLoops {
       const char* name, const WinogradKernels* winograd = nullptr) {
     return {name, V::kForm, RunTile, Depthwise, Convert, ToFloats, winograd};
   }
-  static constexpr FloatKernels OfFloats(const char* name) {
-    return {name, RunTile, Depthwise};
-  }
 };
 
 }  // namespace rknnd::soft

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 #include "driver/soft/tiles/winograd_loops.h"
 
@@ -62,6 +63,7 @@ struct Avx2 {
 
 struct FloatAvx2 {
   static constexpr size_t kLanes = 8, kSums = 1, kGroups = 2, kPixels = 6;
+  static constexpr size_t kRowOutputs = 4, kRowSums = 12;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum = __m256;
   using Weights = __m256;
@@ -87,6 +89,6 @@ struct FloatAvx2 {
 
 constexpr ByteKernels kBytesAvx2 =
     TileLoops<Avx2>::OfBytes("avx2", &WinogradLoops<Avx2>::kKernels);
-constexpr FloatKernels kFloatsAvx2 = TileLoops<FloatAvx2>::OfFloats("avx2");
+constexpr FloatKernels kFloatsAvx2 = FloatKernelsOf<FloatAvx2>("avx2");
 
 }  // namespace rknnd::soft

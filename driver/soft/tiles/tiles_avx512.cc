@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 #include "driver/soft/tiles/winograd_loops.h"
 
@@ -61,6 +62,7 @@ struct Avx512 {
 
 struct FloatAvx512 {
   static constexpr size_t kLanes = 16, kSums = 1, kGroups = 2, kPixels = 8;
+  static constexpr size_t kRowOutputs = 8, kRowSums = 24;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum = __m512;
   using Weights = __m512;
@@ -86,7 +88,6 @@ struct FloatAvx512 {
 
 constexpr ByteKernels kBytesAvx512 =
     TileLoops<Avx512>::OfBytes("avx512", &WinogradLoops<Avx512>::kKernels);
-constexpr FloatKernels kFloatsAvx512 =
-    TileLoops<FloatAvx512>::OfFloats("avx512");
+constexpr FloatKernels kFloatsAvx512 = FloatKernelsOf<FloatAvx512>("avx512");
 
 }  // namespace rknnd::soft

@@ -4,6 +4,7 @@
 #include <arm_neon.h>
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 #include "driver/soft/tiles/winograd_loops.h"
 
@@ -60,6 +61,7 @@ struct Neon {
 
 struct FloatNeon {
   static constexpr size_t kLanes = 4, kSums = 1, kGroups = 4, kPixels = 6;
+  static constexpr size_t kRowOutputs = 8, kRowSums = 24;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum = float32x4_t;
   using Weights = float32x4_t;
@@ -85,6 +87,6 @@ struct FloatNeon {
 
 constexpr ByteKernels kBytesNeon =
     TileLoops<Neon>::OfBytes("neon", &WinogradLoops<Neon>::kKernels);
-constexpr FloatKernels kFloatsNeon = TileLoops<FloatNeon>::OfFloats("neon");
+constexpr FloatKernels kFloatsNeon = FloatKernelsOf<FloatNeon>("neon");
 
 }  // namespace rknnd::soft

@@ -2,6 +2,7 @@
 // other file here is for. Slow, and what the tests hold the others against.
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 
 namespace rknnd::soft {
@@ -59,6 +60,7 @@ struct Portable {
 
 struct FloatPortable {
   static constexpr size_t kLanes = 4, kSums = 1, kGroups = 1, kPixels = 4;
+  static constexpr size_t kRowOutputs = 4, kRowSums = 8;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum [[gnu::vector_size(16)]] = float;
   using Weights = Sum;
@@ -88,6 +90,6 @@ struct FloatPortable {
 
 constexpr ByteKernels kBytesPortable = TileLoops<Portable>::OfBytes("portable");
 constexpr FloatKernels kFloatsPortable =
-    TileLoops<FloatPortable>::OfFloats("portable");
+    FloatKernelsOf<FloatPortable>("portable");
 
 }  // namespace rknnd::soft

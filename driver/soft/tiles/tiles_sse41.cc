@@ -5,6 +5,7 @@
 #include <smmintrin.h>
 
 #include "driver/soft/tiles/levels.h"
+#include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
 #include "driver/soft/tiles/winograd_loops.h"
 
@@ -59,6 +60,7 @@ struct Sse41 {
 
 struct FloatSse41 {
   static constexpr size_t kLanes = 4, kSums = 1, kGroups = 2, kPixels = 6;
+  static constexpr size_t kRowOutputs = 4, kRowSums = 12;
   static constexpr TileForm kForm = TileForm::kFloat;
   using Sum = __m128;
   using Weights = __m128;
@@ -84,6 +86,6 @@ struct FloatSse41 {
 
 constexpr ByteKernels kBytesSse41 =
     TileLoops<Sse41>::OfBytes("sse41", &WinogradLoops<Sse41>::kKernels);
-constexpr FloatKernels kFloatsSse41 = TileLoops<FloatSse41>::OfFloats("sse41");
+constexpr FloatKernels kFloatsSse41 = FloatKernelsOf<FloatSse41>("sse41");
 
 }  // namespace rknnd::soft

@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 6> kPools = {
     "GlobalAveragePool", "GlobalMaxPool", "QLinearGlobalAveragePool"};
 constexpr std::array<std::string_view, 2> kResizes = {"Resize", "Upsample"};
 constexpr std::array kLookedUp = std::to_array<std::string_view>(
-    {"Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Softplus", "Elu", "Selu",
-     "Celu", "Mish", "Erf", "Exp", "Log", "Sqrt", "Swish", "ExSwish",
+    {"Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu", "Softplus", "Elu",
+     "Selu", "Celu", "Mish", "Erf", "Exp", "Log", "Sqrt", "Swish", "ExSwish",
      "QLinearSigmoid"});
 // As the vendor's guide lists them (5.3), and what they are called here.
 constexpr std::array kSplit = std::to_array<std::string_view>(
@@ -58,6 +58,8 @@ bool IsLookedUp(Activation activation) {
     case Activation::kHardSigmoid:
     case Activation::kHardSwish:
     case Activation::kSwish:
+    case Activation::kGelu:
+    case Activation::kGeluTanh:
       return true;
   }
   return true;
