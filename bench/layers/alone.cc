@@ -131,6 +131,10 @@ void AppendActivation(const soft::Epilogue& epilogue, dnnl::post_ops& steps) {
       return append(algorithm::eltwise_clip, 0, 1);
     case soft::Activation::kHardSwish:
       return append(algorithm::eltwise_hardswish, 0, 0);
+    case soft::Activation::kGelu:
+      return append(algorithm::eltwise_gelu_erf, 0, 0);
+    case soft::Activation::kGeluTanh:
+      return append(algorithm::eltwise_gelu_tanh, 0, 0);
     case soft::Activation::kSwish:
       return append(algorithm::eltwise_swish, 1, 0);
   }
