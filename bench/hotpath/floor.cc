@@ -3,6 +3,7 @@
 #include "bench/hotpath/floor.h"
 
 #include <linux/futex.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/futex.h"
+#include "base/posix/socket.h"
 #include "bench/common/placement.h"
 
 namespace rknnd::bench {
@@ -134,6 +136,52 @@ void PingPong::RoundAfterWork(int64_t nanoseconds, Samples* samples) {
     return;
   }
   samples->Add(clock.Now() - start - static_cast<int64_t>(value - 1));
+}
+
+SameCalls::SameCalls(int cpu, const Footprint& footprint)
+    : ping_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  void* const page = mmap(nullptr, sizeof *shared_, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error("no page to share");
+  shared_ = new (page) Shared;
+  child_ = fork();
+  if (child_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  PinTo(cpu);
+  std::vector<unsigned char> memory(footprint.memory);
+  const Lines code(footprint.code);
+  const base::UniqueFd set(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  if (epoll_ctl(set.get(), EPOLL_CTL_ADD, ping_.get(), &event) != 0) _exit(1);
+  while (epoll_wait(set.get(), &event, 1, -1) == 1) {
+    shared_->took = Walk(&memory, code, shared_->work);
+    shared_->answers.fetch_add(1);
+    base::FutexWakeOne(&shared_->answers);
+  }
+  _exit(0);
+}
+
+SameCalls::~SameCalls() {
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  munmap(shared_, sizeof *shared_);
+}
+
+void SameCalls::RoundAfterWork(int64_t nanoseconds, Samples* samples) {
+  const base::MonotonicClock clock;
+  constexpr base::Nanoseconds kLimit = base::kSecond;
+  const uint32_t before = shared_->answers.load();
+  shared_->work = nanoseconds;
+  const base::Nanoseconds start = clock.Now();
+  base::SignalEventFd(ping_.get());
+  while (shared_->answers.load() == before) {
+    base::FutexWait(&shared_->answers, before, kLimit);
+    if (clock.Now() - start > nanoseconds + kLimit) return;
+  }
+  samples->Add(clock.Now() - start - shared_->took);
 }
 
 FutexPeer::FutexPeer(int cpu) : ping_(eventfd(0, EFD_CLOEXEC)) {

@@ -42,6 +42,29 @@ class PingPong {
   pid_t child_ = -1;
 };
 
+// The system calls of a frame and none of its code: there an eventfd that the
+// other side meets in an epoll set, back a futex that has a time limit. What
+// the kernel charges a frame, whoever wrote the two sides.
+class SameCalls {
+ public:
+  SameCalls(int cpu, const Footprint& footprint);
+  ~SameCalls();
+  SameCalls(const SameCalls&) = delete;
+  SameCalls& operator=(const SameCalls&) = delete;
+
+  // As PingPong's.
+  void RoundAfterWork(int64_t nanoseconds, Samples* samples);
+
+ private:
+  struct Shared {
+    std::atomic<uint32_t> answers{0};
+    int64_t work = 0, took = 0;
+  };
+  base::UniqueFd ping_;
+  Shared* shared_ = nullptr;  // in a page both sides have
+  pid_t child_ = -1;
+};
+
 // An eventfd there, a futex back: what a frame costs its client's CPU at least.
 class FutexPeer {
  public:

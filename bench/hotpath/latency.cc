@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,9 @@ constexpr int kSpinMicroseconds = 50;
 // Client and core of the frames of one kind.
 struct Frames {
   Samples client, core;
+  // Of the daemon: from the look at the entry to the core; from the core to the
+  // look at the time for the answer.
+  Samples before_core, behind_core;
   [[nodiscard]] double added() const {
     return client.Percentile(0.5) - core.Percentile(0.5);
   }
@@ -59,11 +63,18 @@ void RunOne(rknn_context context, Frames* frames) {
   rknnd_run_report report;
   if (rknnd_last_run(context, &report) != RKNN_SUCC) Fail("rknnd_last_run");
   frames->core.Add(static_cast<int64_t>(report.run_ns));
+  frames->before_core.Add(static_cast<int64_t>(report.queue_ns));
+  frames->behind_core.Add(
+      static_cast<int64_t>(report.total_ns - report.queue_ns - report.run_ns));
 }
 
 void RunRound(rknn_context context, int count, Frames* frames) {
   for (int i = 0; i < count; ++i) RunOne(context, frames);
 }
+
+struct Switches {
+  int64_t given = 0, lost = 0;
+};
 
 // A daemon that the client library of this process will find.
 class Daemon {
@@ -75,6 +86,23 @@ class Daemon {
   [[nodiscard]] const std::string& target() const { return daemon_.target(); }
   [[nodiscard]] const client::Launcher& launcher() const { return launcher_; }
 
+  // How often its threads have given their CPU away, and lost it.
+  [[nodiscard]] Switches switches() const {
+    Switches sum;
+    for (const auto& thread : std::filesystem::directory_iterator(
+             "/proc/" + std::to_string(daemon_.pid()) + "/task")) {
+      std::ifstream status(thread.path() / "status");
+      for (std::string word; status >> word;) {
+        int64_t count = 0;
+        if (word == "voluntary_ctxt_switches:" && status >> count) {
+          sum.given += count;
+        } else if (word == "nonvoluntary_ctxt_switches:" && status >> count) {
+          sum.lost += count;
+        }
+      }
+    }
+    return sum;
+  }
   // All the threads it has by now.
   void PinTo(int cpu) const {
     cpu_set_t set;
@@ -142,6 +170,27 @@ class Model {
 
 nlohmann::json Percentiles(const Samples& samples) {
   return {{"p50", samples.Percentile(0.5)}, {"p99", samples.Percentile(0.99)}};
+}
+
+// Of a frame, on either side.
+nlohmann::json CountSwitches(const Daemon& daemon, rknn_context context) {
+  constexpr int kFrames = 50;
+  const auto of_this_thread = [] {
+    rusage use{};
+    getrusage(RUSAGE_THREAD, &use);
+    return Switches{use.ru_nvcsw, use.ru_nivcsw};
+  };
+  const Switches client = of_this_thread(), theirs = daemon.switches();
+  Frames frames;
+  RunRound(context, kFrames, &frames);
+  const Switches client_now = of_this_thread(), theirs_now = daemon.switches();
+  const auto each = [](int64_t count) {
+    return static_cast<double>(count) / kFrames;
+  };
+  return {{"client_gives", each(client_now.given - client.given)},
+          {"client_loses", each(client_now.lost - client.lost)},
+          {"daemon_gives", each(theirs_now.given - theirs.given)},
+          {"daemon_loses", each(theirs_now.lost - theirs.lost)}};
 }
 
 int64_t CpuTime() {
@@ -262,7 +311,9 @@ nlohmann::json MeasureLatency(const LatencySetup& setup, int rounds,
   }
   PingPong floor(placement.server_cpu, {model.memory(), 0});
   PingPong cold(placement.server_cpu, {model.memory(), model.code()});
-  Samples floor_times, cold_floor, warm_floor, quiet_floor, grpc_times, warm_up;
+  SameCalls calls(placement.server_cpu, {model.memory(), model.code()});
+  Samples floor_times, cold_floor, calls_floor, warm_floor, quiet_floor,
+      grpc_times, warm_up;
   Frames frames, warm_frames;
   floor.Round(kPerRound, &warm_up);
   std::optional<Flood> flood;
@@ -287,6 +338,7 @@ nlohmann::json MeasureLatency(const LatencySetup& setup, int rounds,
       RunOne(model.get(), &frames);
       const int64_t work = frames.core.at(frames.core.size() - 1);
       cold.RoundAfterWork(work, &cold_floor);
+      calls.RoundAfterWork(work, &calls_floor);
       floor.Round(1, &warm_floor);
       floor.RoundAfterWork(work, &floor_times);
     }
@@ -319,6 +371,11 @@ nlohmann::json MeasureLatency(const LatencySetup& setup, int rounds,
   if (warm_floor.size() != 0) {
     row["warm_floor_us"] = Percentiles(warm_floor);
     row["cold_floor_us"] = Percentiles(cold_floor);
+    row["calls_floor_us"] = Percentiles(calls_floor);
+    row["added_per_calls_floor"] = added / calls_floor.Percentile(0.5);
+    row["before_core_us"] = Percentiles(frames.before_core);
+    row["behind_core_us"] = Percentiles(frames.behind_core);
+    row["switches"] = CountSwitches(daemon, model.get());
     row["added_per_cold_floor"] = added / cold_floor.Percentile(0.5);
     row["p99_per_cold_floor_p99"] =
         added_each.Percentile(0.99) / cold_floor.Percentile(0.99);

@@ -123,6 +123,24 @@ void PrintRow(const nlohmann::json& row) {
         row["cold_floor_us"]["p99"].get<double>(),
         row["added_per_cold_floor"].get<double>());
   }
+  if (row.contains("calls_floor_us")) {
+    const double calls = row["calls_floor_us"]["p50"].get<double>();
+    const nlohmann::json& switches = row["switches"];
+    std::printf(
+        "\n  of the %.2f us the kernel charges %.2f (the same system calls "
+        "behind as long a work), the rest is ours: %.2f, the daemon's between "
+        "entry and core %.2f and from the core to the answer %.2f of it\n"
+        "  CPU given up and lost by switches in a frame: client %.1f %.1f, "
+        "daemon %.1f %.1f",
+        row["added_us"].get<double>(), calls,
+        row["added_us"].get<double>() - calls,
+        row["before_core_us"]["p50"].get<double>(),
+        row["behind_core_us"]["p50"].get<double>(),
+        switches["client_gives"].get<double>(),
+        switches["client_loses"].get<double>(),
+        switches["daemon_gives"].get<double>(),
+        switches["daemon_loses"].get<double>());
+  }
   if (row.contains("quiet_floor_us")) {
     std::printf("  (floor without the flood %.2f, p99 %.2f)",
                 row["quiet_floor_us"]["p50"].get<double>(),
