@@ -200,6 +200,25 @@ TEST_F(HangTest, SessionThatEndsUnderItsHungJobLeavesNothing) {
   EXPECT_EQ(memory().io, 0U);
 }
 
+TEST_F(HangTest, DeviceMayEndWhatNobodyWaitsForAnyMore) {
+  const TestSession late = OpenOn(0);
+  const TestSession gone = OpenOn(1);
+  const TestSession stays = OpenOn(2);
+  Start(late, 0, 1, /*timeout_ms=*/20);
+  Start(gone, 0, 1);
+  Start(stays, 0, 1);
+  EXPECT_EQ(device.unwanted(), 0U);
+  PassTime(20 * kMs);
+  EXPECT_EQ(device.unwanted(), 1U);
+  service->CloseSession(gone->id());
+  RunLoops();
+  EXPECT_EQ(device.unwanted(), 2U);
+  while (device.Release()) {
+  }
+  RunLoops();
+  EXPECT_EQ(stays.sink->last().status, absl::OkStatus());
+}
+
 TEST_F(HangTest, JobOfASessionThatHasEndedIsReportedWhenItHangs) {
   const TestSession session = OpenOn(0);
   Start(session, 0);

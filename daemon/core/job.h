@@ -108,6 +108,8 @@ struct Job final : driver::JobListener {
   CoreChoice cores;
   // Not to be run before Scheduler::Unhold, which clears it.
   std::atomic<bool> waits_for_fence{false};
+  // Nobody waits for its answer or its run any more: the device may end it.
+  std::atomic<bool> unwanted{false};
   // Memory that no other job may have while this one runs; of hold.bindings.
   const MemoryRange* alone = nullptr;
 

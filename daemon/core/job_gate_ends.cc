@@ -101,6 +101,8 @@ JobGateImpl::EarlyAnswer JobGateImpl::Detach(Job* job, absl::Status status,
     // Nobody else is to wait for as long as that.
     if (job->hold.shared != nullptr) {
       early.wake = runner_->shared_runs()->Abandon(*job);
+    } else {
+      job->unwanted = true;
     }
   }
   early.fences.out = std::move(job->hold.fences.out);

@@ -354,10 +354,12 @@ size_t JobGateImpl::End() {
   {
     base::MutexLock lock(mutex_);
     ended_ = true;
-    in_flight = static_cast<size_t>(
-        std::count_if(slots_.begin(), slots_.end(), [](const auto& job) {
-          return job != nullptr && job->state == JobState::kInFlight;
-        }));
+    for (const std::shared_ptr<Job>& job : slots_) {
+      if (job == nullptr || job->state != JobState::kInFlight) continue;
+      ++in_flight;
+      // Others may be answered with the run of one that is shared.
+      if (!job->submission.shared) job->unwanted = true;
+    }
     contexts.swap(contexts_);
     for (auto& [number, entry] : contexts) {
       Job* last = ClaimQueued(*entry.context);

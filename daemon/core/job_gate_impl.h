@@ -54,8 +54,8 @@ class JobGateImpl final : public JobGate,
   void AnswerStranded();
   // Every submission is answered with UNAVAILABLE from now on.
   void Refuse();
-  // Drops all queued jobs without an answer, and refuses from now on. How many
-  // had not been answered.
+  // Drops all queued jobs without an answer, and refuses from now on; running
+  // ones are wanted by nobody any more. How many had not been answered.
   size_t End();
   // What submissions may name from now on.
   [[nodiscard]] FenceTable& fences() { return fences_; }

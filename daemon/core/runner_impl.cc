@@ -255,6 +255,7 @@ RKNND_HOT_PATH absl::Status RunnerImpl::Prepare(Job* job) {
   request.keep_input_caches = context.traits().keep_input_caches;
   request.keep_output_caches = context.traits().keep_output_caches;
   request.submitted = job->submitted;
+  request.stop = &job->unwanted;
   request.listener = job;
   return absl::OkStatus();
 }

@@ -431,6 +431,13 @@ size_t FakeDevice::held() const {
   return held_.size();
 }
 
+size_t FakeDevice::unwanted() const {
+  base::MutexLock lock(mutex_);
+  return static_cast<size_t>(
+      std::count_if(held_.begin(), held_.end(),
+                    [](const auto& job) { return job.stop->load(); }));
+}
+
 void FakeDevice::FailJobs(absl::Status status) {
   base::MutexLock lock(mutex_);
   status_ = std::move(status);

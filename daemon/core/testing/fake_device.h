@@ -53,6 +53,8 @@ class FakeDevice final : public driver::Device {
   // Ends the job that was held longest; false when there is none.
   bool Release();
   [[nodiscard]] size_t held() const;
+  // Of them, those that a device may end as nobody wants them any more.
+  [[nodiscard]] size_t unwanted() const;
   // Jobs from now on end with `status`.
   void FailJobs(absl::Status status);
   void set_run_time(base::Nanoseconds time) { run_time_ = time; }
