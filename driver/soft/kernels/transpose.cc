@@ -62,16 +62,21 @@ std::optional<Matrices> AsMatrices(const Shape& to, const Shape& strides) {
   return found;
 }
 
-void Turn(const Matrices& all, const float* from, float* to) {
-  constexpr int64_t kStrip = 64;  // of columns: so many cache lines
-  for (int64_t n = 0; n < all.count; ++n) {
-    for (int64_t c = 0; c < all.columns; c += kStrip) {
-      TurnFloats(from + c, all.columns, all.rows,
-                 std::min(kStrip, all.columns - c), to + c * all.rows,
-                 all.rows);
-    }
-    from += all.rows * all.columns;
-    to += all.rows * all.columns;
+// Columns that are turned at a time: so many cache lines.
+constexpr int64_t kStrip = 64;
+int64_t StripsOf(const Matrices& all) {
+  return (all.columns + kStrip - 1) / kStrip;
+}
+
+// Some strips of all the matrices.
+void Turn(const Matrices& all, Range strips, const float* from, float* to) {
+  const int64_t in_each = StripsOf(all);
+  for (int64_t strip = strips.begin; strip < strips.end; ++strip) {
+    const int64_t matrix = strip / in_each * all.rows * all.columns;
+    const int64_t c = strip % in_each * kStrip;
+    TurnFloats(from + matrix + c, all.columns, all.rows,
+               std::min(kStrip, all.columns - c), to + matrix + c * all.rows,
+               all.rows);
   }
 }
 
@@ -84,9 +89,12 @@ MadeKernel MakeTranspose(const KernelRequest& request) {
   const Shape& to = request.outputs[0].shape;
   const std::optional<Matrices> matrices = AsMatrices(to, strides);
   if (matrices.has_value() && request.outputs[0].type == DataType::kFloat32) {
-    return MakeKernel(
-        [all = *matrices](Inputs inputs, Outputs outputs, std::byte*) {
-          Turn(all, As<float>(inputs[0]), As<float>(outputs[0]));
+    const int64_t strips = matrices->count * StripsOf(*matrices);
+    return MakeSharedKernel(
+        WorkOf(request), strips,
+        [all = *matrices, strips](Inputs inputs, Outputs outputs, Part part) {
+          Turn(all, ShareOf(part, strips), As<float>(inputs[0]),
+               As<float>(outputs[0]));
         });
   }
   const StridedCopy copy(to, strides, DenseStrides(to),
