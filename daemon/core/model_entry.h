@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/load_turns.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/model_load.h"
 #include "daemon/core/model_registry.h"
@@ -31,6 +32,10 @@ struct ModelEntry {
   // kLoading: what is tried when the attempt under way fails, and who waits.
   std::deque<std::shared_ptr<ModelLoad>> attempts;
   std::vector<ModelRegistry::UseCallback> waiters;
+  // Of the attempt under way; who joins it may have an earlier turn.
+  std::shared_ptr<LoadTurns::Work> turn;
+  bool restores = false;          // it is one of the quick loader's
+  std::vector<LoadPayer> joined;  // who did so
 };
 
 }  // namespace rknnd::core

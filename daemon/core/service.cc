@@ -74,6 +74,8 @@ Service::Impl::Impl(const ServiceOptions& options)
   registry.device = options.device;
   registry.loop = options.loop;
   registry.loader = options.loader;
+  registry.quick_loader = options.quick_loader;
+  registry.clock = options.clock;
   registry.pager = options.pager;
   registry.timers = options.timers;
   registry.grace = options.model_grace;
@@ -292,8 +294,8 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(
     const ServiceOptions& options) {
   if (options.device == nullptr || options.heaps == nullptr ||
       options.clock == nullptr || options.loop == nullptr ||
-      options.loader == nullptr || options.pager == nullptr ||
-      options.timers == nullptr || options.waker == nullptr) {
+      options.loader == nullptr || options.quick_loader == nullptr ||
+      options.pager == nullptr || options.timers == nullptr || options.waker == nullptr) {
     return absl::InvalidArgumentError("a part of ServiceOptions is missing");
   }
   const uint32_t cores = options.device->info().cores;

@@ -5,6 +5,7 @@
 //   loop thread   Service, Session: sessions, models, contexts, buffers
 //   workers       JobGate::Submit, Runner::RunReady: the hot path
 //   loader        Device::Load, hashing, the cache folder; posts back to loop
+//   quick loader  Device::Load of what the cache folder has compiled; likewise
 //   pager         populating, filling and copying large memory; likewise
 //
 // Everything a session owns goes when it is closed; what its running job still
@@ -80,6 +81,7 @@ struct ServiceOptions : LiveOptions {
   const base::Clock* clock = nullptr;
   base::Executor* loop = nullptr;
   base::Executor* loader = nullptr;
+  base::Executor* quick_loader = nullptr;  // another thread
   base::Executor* pager = nullptr;
   TimerQueue* timers = nullptr;
   WorkerWaker* waker = nullptr;

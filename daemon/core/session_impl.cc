@@ -116,8 +116,9 @@ void SessionImpl::CreateContext(const ContextRequest& request,
 
   pending_[request.number] = token;
   parts_->models->Use(
-      id, [weak = weak_from_this(), request, token,
-           done = std::move(done)](absl::StatusOr<ModelUse> use) {
+      id, payer(),
+      [weak = weak_from_this(), request, token,
+       done = std::move(done)](absl::StatusOr<ModelUse> use) {
         const auto self = weak.lock();
         if (self == nullptr || self->ended_) return;
         const auto pending = self->pending_.find(request.number);

@@ -165,6 +165,8 @@ class SessionImpl final : public Session,
   // INVALID_ARGUMENT, FAILED_PRECONDITION and the like before bytes are read.
   [[nodiscard]] absl::StatusOr<uint64_t> CheckUpload(
       const ModelUpload& upload) const;
+  // Whose turn its models are loaded in.
+  [[nodiscard]] LoadPayer payer() const;
   // Of one of its files: its size.
   [[nodiscard]] absl::StatusOr<uint64_t> CheckModelFile(
       const base::UniqueFd& bytes, const std::string& options,

@@ -46,7 +46,7 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
   }
   ++uploads_;
   parts_->models->Upload(
-      std::move(upload), *size, *std::move(charge),
+      std::move(upload), *size, *std::move(charge), payer(),
       [weak = std::weak_ptr<LogSink>(log_)](const std::string& text) {
         if (const auto log = weak.lock()) log->Log(kLogWarning, text);
       },
@@ -57,6 +57,10 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
         --self->uploads_;
         done(status);
       });
+}
+
+LoadPayer SessionImpl::payer() const {
+  return {tenant_->name(), share_->policy().weight};
 }
 
 absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
