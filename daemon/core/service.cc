@@ -209,7 +209,7 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
   }
   const SessionId id = next_session_++;
   recorder().NameSession(id, peer);
-  auto share = ShareOf(peer);
+  auto share = ShareOf(peer, *tenant);
   auto session = std::make_shared<SessionImpl>(
       id, std::move(peer), parts, std::move(tenant), std::move(share),
       std::move(completions), std::move(log));

@@ -85,7 +85,7 @@ class Service::Impl {
 
   // One for all sessions of a process, or of an allocation. A number that is
   // used again, by another user's, is another process.
-  std::shared_ptr<Share> ShareOf(const SessionPeer& peer);
+  std::shared_ptr<Share> ShareOf(const SessionPeer& peer, const Tenant& tenant);
   absl::Status CheckSessions(const SessionPeer& peer) const;
   // Whether one more may come from another machine: local programs find room,
   // whoever is out there.
@@ -100,6 +100,8 @@ class Service::Impl {
     friend auto operator<=>(const ShareKey&, const ShareKey&) = default;
   };
   std::map<ShareKey, std::weak_ptr<Share>> shares_;
+  // By tenant.
+  std::map<std::string, std::weak_ptr<ShareGroup>> share_groups_;
   // By name, as long as there are sessions of theirs...
   std::map<std::string, std::weak_ptr<Tenant>> tenants_;
   // ...or something is charged to them.

@@ -53,8 +53,11 @@ absl::Status Service::Impl::CheckRemoteSessions() const {
                    most, " may be of other machines, all in use"));
 }
 
-std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
-  std::erase_if(shares_, [](const auto& one) { return one.second.expired(); });
+std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer,
+                                              const Tenant& tenant) {
+  const auto expired = [](const auto& one) { return one.second.expired(); };
+  std::erase_if(shares_, expired);
+  std::erase_if(share_groups_, expired);
   const SharePolicy policy = ResolvePolicy(options_.scheduling, peer);
   // Processes of other namespaces cannot be told apart: each session counts.
   std::weak_ptr<Share> alone;
@@ -68,7 +71,11 @@ std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
     if (!(share->policy() == policy)) share->SetPolicy(policy);
     return share;
   }
-  share = std::make_shared<Share>(policy, parts->device->info().cores);
+  std::weak_ptr<ShareGroup>& users = share_groups_[tenant.name()];
+  std::shared_ptr<ShareGroup> group = users.lock();
+  if (group == nullptr) users = group = std::make_shared<ShareGroup>();
+  share = std::make_shared<Share>(policy, parts->device->info().cores,
+                                  std::move(group));
   known = share;
   return share;
 }
