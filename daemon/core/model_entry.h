@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct ModelEntry {
   uint32_t reach = 0;
   uint64_t timer = 0;  // kGrace
   uint64_t grace = 0;  // kGrace: since when, in the order of such periods
+  std::string payer;   // in whose turn it was loaded
   // kLoading: what is tried when the attempt under way fails, and who waits.
   std::deque<std::shared_ptr<ModelLoad>> attempts;
   std::vector<ModelRegistry::UseCallback> waiters;

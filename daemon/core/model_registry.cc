@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
+#include "base/status/status.h"
 #include "daemon/core/events.h"
 #include "daemon/core/model_entry.h"
 #include "daemon/core/slow_layers.h"
@@ -252,9 +253,9 @@ void ModelRegistry::Compile(ModelEntry& entry,
 
 void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
   if (entry.state != ModelState::kLoading) return;
-  const bool known = std::any_of(
-      entry.joined.begin(), entry.joined.end(),
-      [&](const LoadPayer& one) { return one.name == payer.name; });
+  const bool known =
+      std::any_of(entry.joined.begin(), entry.joined.end(),
+                  [&](const LoadPayer& one) { return one.name == payer.name; });
   if (!known) entry.joined.push_back(payer);
   (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
 }
@@ -439,8 +440,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   model->run_times = std::vector<RunTimes>(model->info().programs.size());
   // One that is only described has no weights here.
   if (model->info().runnable.ok()) {
-    absl::Status charged = charges_->Enter(
-        *model->model, absl::StrCat("model '", model->name, "'"));
+    absl::Status charged = CheckRoom(load->payer.name, *model->model);
+    if (charged.ok()) {
+      charged = charges_->Enter(*model->model,
+                                absl::StrCat("model '", model->name, "'"));
+    }
     if (!charged.ok()) {
       load->result = ModelLoad::Result::kRefused;
       load->status = std::move(charged);
@@ -450,6 +454,7 @@ void ModelRegistry::OnLoaded(const Key& key,
     model->charges = charges_;
   }
   TellSlowLayers(*model, *load);
+  entry->payer = load->payer.name;
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
   // Before the loader has the bytes again.
@@ -486,6 +491,18 @@ void ModelRegistry::OnLoaded(const Key& key,
   for (const auto& waiter : waiters) {
     waiter(ModelUse(shared_from_this(), entry));
   }
+}
+
+absl::Status ModelRegistry::CheckRoom(const std::string& payer,
+                                      const driver::Model& model) const {
+  if (payer == kOwnLoads.name) return absl::OkStatus();
+  uint64_t own = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->model == nullptr || entry->payer != payer) continue;
+    own += entry->model->model->held_weights();
+  }
+  return base::Annotate(
+      parts_.ledger->CheckKept(payer, own, model.held_weights()), "weights");
 }
 
 void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,

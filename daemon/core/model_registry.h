@@ -158,6 +158,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void Compile(ModelEntry& entry, const std::shared_ptr<ModelLoad>& load);
   // `payer` waits for the attempt under way, too.
   void Join(ModelEntry& entry, const LoadPayer& payer);
+  // Whether models that were loaded in `payer`'s turn leave others room when
+  // this is one more of them.
+  [[nodiscard]] absl::Status CheckRoom(const std::string& payer,
+                                       const driver::Model& model) const;
   void OnLoaded(const Key& key, const std::shared_ptr<ModelLoad>& load);
   // What need not be done before the model was answered for.
   void FinishLater(const ModelEntry& entry,

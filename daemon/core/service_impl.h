@@ -81,6 +81,10 @@ class Service::Impl {
   void SetLimitsOf(Tenant& tenant, const SessionPeer* peer) const;
   [[nodiscard]] std::vector<Holding> Count(const Tenant& tenant,
                                            const CountLimit& limit) const;
+  // Whether there may be one more of the kind for `tenant`, beside what all
+  // have.
+  [[nodiscard]] absl::Status CheckCommon(const Tenant& tenant,
+                                         CommonKind kind) const;
   [[nodiscard]] uint64_t AddressSpace() const;
 
   // One for all sessions of a process, or of an allocation. A number that is

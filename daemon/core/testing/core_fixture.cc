@@ -89,6 +89,8 @@ CoreTest::CoreTest(uint32_t cores)
   options.pager = &pager;
   options.timers = &timers;
   options.waker = &waker;
+  // Limits are what they say, to the byte.
+  options.kept_free = 0;
   StartService();
 }
 
