@@ -69,6 +69,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   RKNND_ASSIGN_OR_RETURN(physical_,
                          driver::PhysicalMemory::Open(options.physical_memory));
   loader_.Start();
+  quick_loader_.Start();
   pager_.Start();
   transport::WorkersOptions workers;
   workers.spin = options.scheduling.spin;
@@ -87,6 +88,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.clock = &clock_;
   service.loop = loop_.get();
   service.loader = &loading_;
+  service.quick_loader = &quick_loading_;
   service.pager = &paging_;
   service.timers = &*timers_;
   service.waker = workers_.get();
@@ -164,6 +166,7 @@ Runtime::~Runtime() {
   // 2. Nothing is loaded any more; a compilation that runs ends first. Nor is
   // memory attached.
   loader_.Stop();
+  quick_loader_.Stop();
   pager_.Stop();
   // Clocks that are still pinned are put back; a self-test ends.
   board_.reset();
@@ -186,8 +189,9 @@ void Runtime::AddProgress(ProgressWatch& watch) {
     const char* name;
     TaskMeter* tasks;
   };
-  for (const Thread& thread :
-       {Thread{"the loader", &loading_}, Thread{"the pager", &paging_}}) {
+  for (const Thread& thread : {Thread{"the loader", &loading_},
+                               Thread{"the quick loader", &quick_loading_},
+                               Thread{"the pager", &paging_}}) {
     watch.Add(thread.name, [tasks = thread.tasks] {
       return ProgressWatch::Look{tasks->busy(),
                                  tasks->ended() + tasks->cpu_time()};

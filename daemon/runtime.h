@@ -1,6 +1,6 @@
-// The assembled daemon: device, heaps, core, loader, pager, workers, server, on
-// one event loop. rknnd's main runs it on its main thread; client/local runs it
-// on a thread inside a host program, without signals or names in the file
+// The assembled daemon: device, heaps, core, loaders, pager, workers, server,
+// on one event loop. rknnd's main runs it on its main thread; client/local runs
+// it on a thread inside a host program, without signals or names in the file
 // system.
 
 #ifndef DAEMON_RUNTIME_H_
@@ -147,9 +147,11 @@ class Runtime {
   ForeignUsers foreign_users_;                    // used by the pager
   std::optional<driver::Heaps> heaps_;
   std::optional<driver::PhysicalMemory> physical_;
-  base::TaskThread loader_{"rknnd-loader"}, pager_{"rknnd-pager"};
+  base::TaskThread loader_{"rknnd-loader"}, quick_loader_{"rknnd-quick"},
+      pager_{"rknnd-pager"};
   // Through which all tasks of theirs go.
-  TaskMeter loading_{&loader_}, paging_{&pager_};
+  TaskMeter loading_{&loader_}, quick_loading_{&quick_loader_},
+      paging_{&pager_};
   std::unique_ptr<transport::Workers> workers_;
   std::optional<transport::Fences> fences_;  // in the workers' set
   std::unique_ptr<core::Service> service_;

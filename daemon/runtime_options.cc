@@ -2,6 +2,8 @@
 
 #include "daemon/runtime_options.h"
 
+#include <sys/resource.h>
+
 #include <string>
 
 #include "daemon/board/power.h"
@@ -19,6 +21,12 @@ std::string PinRecord(const Config& config) {
                                     : config.socket.substr(0, slash) + kName;
 }
 
+// To which main raises it.
+uint64_t DescriptorLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
+}
+
 }  // namespace
 
 core::LiveOptions LiveOptionsOf(const Config& config) {
@@ -26,6 +34,8 @@ core::LiveOptions LiveOptionsOf(const Config& config) {
   options.limits = config.limits;
   options.sessions = config.server_limits.sessions;
   options.address_space = config.address_space;
+  options.kept_free = config.kept_free;
+  options.descriptors = DescriptorLimit();
   options.user_limits = config.user_limits;
   options.users = config.users;
   options.groups = config.groups;

@@ -246,14 +246,14 @@ class Model {
 
   // The compiled form, from which Load makes the same model again in less time
   // (LoadRequest::compiled), in pieces of any size; the first error of `write`
-  // ends it. UNIMPLEMENTED: there is none. Thread: the one that loaded it,
-  // before Finish; jobs may run.
+  // ends it. UNIMPLEMENTED: there is none. Thread: any one after Load, before
+  // Finish; jobs may run.
   virtual absl::Status WriteCompiled(
       absl::FunctionRef<absl::Status(std::span<const std::byte>)> write);
   // What Load left for later so as to answer sooner; then what only loading
   // needed is let go. Jobs may run before and meanwhile: they wait for what
-  // they need of it. An error: some jobs will fail with it. Thread: as
-  // WriteCompiled, once.
+  // they need of it. An error: some jobs will fail with it. Thread: any one
+  // after Load, once.
   virtual absl::Status Finish() { return absl::OkStatus(); }
 };
 

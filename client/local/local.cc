@@ -129,6 +129,7 @@ void LocalDaemon::Run(bool vendor_sharing) {
   options.vendor_sharing = vendor_sharing;
   options.scheduling.spin = AutomaticSpin();
   options.log = &log;
+  options.kept_free = 0;  // there is one user
   auto created = Runtime::Create(options);
   std::unique_ptr<Runtime> runtime;
   {

@@ -117,6 +117,83 @@ TEST_F(FairSchedulerTest, ShareOfManyContextsGetsWhatOneOfASingleOneGets) {
   EXPECT_NEAR(had[single], 50, 1);
 }
 
+TEST_F(FairSchedulerTest, FortyProcessesOfAUserGetWhatOneOfAnotherGets) {
+  const auto group = std::make_shared<ShareGroup>();
+  std::vector<uint32_t> crowd;
+  for (int i = 0; i < 40; ++i) {
+    crowd.push_back(AddContext(NewShare(100, group)));
+  }
+  const uint32_t single =
+      AddContext(NewShare(100, std::make_shared<ShareGroup>()));
+  for (const uint32_t context : crowd) Enqueue(context, 0b001);
+  Enqueue(single, 0b001);
+  const std::vector<int> had = RunOnCore0(800);
+  EXPECT_NEAR(had[single], 400, 8);
+  // And they are alike among each other.
+  for (const uint32_t context : crowd) EXPECT_NEAR(had[context], 10, 1);
+}
+
+TEST_F(FairSchedulerTest, ProcessesThatEndWithTheirFirstJobAreOneUsersToo) {
+  const auto group = std::make_shared<ShareGroup>();
+  const uint32_t single =
+      AddContext(NewShare(100, std::make_shared<ShareGroup>()));
+  Enqueue(single, 0b001);
+  const auto begin = [&] {
+    const uint32_t fresh = AddContext(NewShare(100, group));
+    Enqueue(fresh, 0b001);
+  };
+  for (int i = 0; i < 8; ++i) begin();
+  int had = 0;
+  for (int i = 0; i < 200; ++i) {
+    Job* const job = Take();
+    ASSERT_NE(job, nullptr);
+    const uint32_t context = job->hold.context->traits().number;
+    clock_.Advance(kRun);
+    if (context == single) {
+      ++had;
+      Enqueue(single, 0b001);
+      Release(job);
+      continue;
+    }
+    Release(job);
+    // Its process has gone, and another one comes.
+    job->hold.context = nullptr;
+    contexts_[context] = contexts_[single];
+    begin();
+  }
+  EXPECT_GE(had, 80);
+}
+
+TEST_F(FairSchedulerTest, IdleProcessesTakeNothingOfTheirUsersWeight) {
+  const auto group = std::make_shared<ShareGroup>();
+  std::vector<uint32_t> crowd;
+  for (int i = 0; i < 40; ++i) {
+    crowd.push_back(AddContext(NewShare(100, group)));
+  }
+  const uint32_t single =
+      AddContext(NewShare(100, std::make_shared<ShareGroup>()));
+  // All have had a job once.
+  for (const uint32_t context : crowd) {
+    Enqueue(context, 0b001);
+    Release(Take());
+  }
+  Enqueue(crowd[0], 0b001);
+  Enqueue(single, 0b001);
+  EXPECT_NEAR(RunOnCore0(200)[single], 100, 2);
+}
+
+TEST_F(FairSchedulerTest, UsersWeightIsThatOfItsProcessesTogether) {
+  const auto group = std::make_shared<ShareGroup>();
+  const uint32_t one = AddContext(NewShare(300, group));
+  const uint32_t two = AddContext(NewShare(300, group));
+  const uint32_t single =
+      AddContext(NewShare(100, std::make_shared<ShareGroup>()));
+  for (const uint32_t context : {one, two, single}) Enqueue(context, 0b001);
+  const std::vector<int> had = RunOnCore0(400);
+  EXPECT_NEAR(had[single], 100, 4);
+  EXPECT_NEAR(had[one], had[two], 2);
+}
+
 TEST_F(FairSchedulerTest, ManyContextsTakeNoCoresBeforeTheyAreCharged) {
   const uint32_t single = AddContext(NewShare());
   for (uint32_t i = 0; i < 6; ++i) Enqueue(i);

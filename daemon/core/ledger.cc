@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/common_room.h"
 #include "daemon/core/holders.h"
 
 namespace rknnd::core {
@@ -35,6 +36,8 @@ bool Fits(uint64_t holds, const Step& step, uint64_t limit) {
   const uint64_t others = holds - step.before;
   return others <= limit && step.after <= limit - others;
 }
+
+constexpr char kAddressSpace[] = "bytes of 'address_space'";
 
 uint64_t FreeOf(uint64_t holds, uint64_t limit) {
   return holds < limit ? limit - holds : 0;
@@ -105,9 +108,30 @@ void Ledger::SetLimit(const Account& account, uint64_t limit,
   entry.limit_name = std::move(name);
 }
 
-void Ledger::SetBudget(uint64_t budget) {
+void Ledger::SetBudget(uint64_t budget, uint32_t kept_free) {
   base::MutexLock lock(mutex_);
   budget_ = budget;
+  kept_free_ = kept_free;
+}
+
+absl::Status Ledger::CheckKept(const std::string& who, uint64_t own,
+                               uint64_t more) {
+  for (;;) {
+    absl::Status why;
+    {
+      base::MutexLock lock(mutex_);
+      const CommonRoom room{budget_, kept_free_};
+      const uint64_t all = NpuBytes(totals_);
+      // What does not fit at all is refused by the charge, in its words.
+      if (more > budget_ || all > budget_ - more ||
+          room.Allows(all, own, more)) {
+        return absl::OkStatus();
+      }
+      why = absl::ResourceExhaustedError(absl::StrCat(
+          more, " bytes more: ", room.Refusal(who, own, kAddressSpace)));
+    }
+    if (reclaim_ == nullptr || !reclaim_()) return why;
+  }
 }
 
 uint64_t Ledger::budget() const {
@@ -195,8 +219,11 @@ Ledger::Refusal Ledger::Check(const Account& account, const Step& step,
       return Refusal::kGroup;
     }
   }
+  const Refusal shared = CheckShared(account, step, why);
   // What the NPU does not reach takes none of its address space.
-  if (step.kind == MemoryKind::kOther) return Refusal::kNone;
+  if (shared != Refusal::kNone || step.kind == MemoryKind::kOther) {
+    return shared;
+  }
   const uint64_t all = NpuBytes(totals_);
   if (!Fits(all, step, budget_)) {
     *why = absl::ResourceExhaustedError(absl::StrCat(
@@ -211,6 +238,36 @@ Ledger::Refusal Ledger::Check(const Account& account, const Step& step,
     return hopeless ? Refusal::kHopeless : Refusal::kBudget;
   }
   return Refusal::kNone;
+}
+
+Ledger::Refusal Ledger::CheckShared(const Account& account, const Step& step,
+                                    absl::Status* why) const {
+  const Account* const group = account.group_.get();
+  if (group == nullptr || kept_free_ == 0) return Refusal::kNone;
+  const MemoryKinds& held = accounts_.at(group).held;
+  const CommonRoom room{budget_, kept_free_};
+  const uint64_t most = budget_ - room.kept();
+  const uint64_t more = step.after - step.before;
+  if (step.kind == MemoryKind::kOther) {
+    if (Fits(held.other, step, most)) return Refusal::kNone;
+    *why = absl::ResourceExhaustedError(absl::StrCat(
+        group->holder_, " holds ", held.other, " bytes of uploads and dumps; ",
+        more, " more for ", account.holder_, " exceed the ", most,
+        " that one user may have (limits 'address_space' and 'kept_free'): "
+        "wait until models are loaded, and take dumps that are done"));
+    return Refusal::kGroup;
+  }
+  const uint64_t all = NpuBytes(totals_);
+  // What does not fit at all has words of its own.
+  if (!Fits(all, step, budget_) || room.Allows(all, NpuBytes(held), more)) {
+    return Refusal::kNone;
+  }
+  *why = absl::ResourceExhaustedError(absl::StrCat(
+      more, " bytes more for ", account.holder_, ": ",
+      room.Refusal(group->holder_, NpuBytes(held), kAddressSpace)));
+  // Buffers are never given back.
+  return more > most || totals_.io > most - more ? Refusal::kHopeless
+                                                 : Refusal::kBudget;
 }
 
 Account::Account(std::shared_ptr<Ledger> ledger, std::string holder,

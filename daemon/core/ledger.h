@@ -89,8 +89,13 @@ class Ledger : public std::enable_shared_from_this<Ledger> {
 
   [[nodiscard]] MemoryKinds totals() const;
   [[nodiscard]] uint64_t budget() const;
-  // From now on; what is charged beyond it stays.
-  void SetBudget(uint64_t budget);
+  // From now on; what is charged beyond it stays. `kept_free`: percent of it
+  // that groups leave to those who have little (common_room.h); as much may no
+  // group have in other memory.
+  void SetBudget(uint64_t budget, uint32_t kept_free = 0);
+  // Whether `who`, who has had `own` bytes charged to accounts without a group,
+  // may have `more`: gives back what is not in use first, where that helps.
+  absl::Status CheckKept(const std::string& who, uint64_t own, uint64_t more);
 
  private:
   friend class Account;
@@ -114,6 +119,9 @@ class Ledger : public std::enable_shared_from_this<Ledger> {
   // "session 4 (pid 12 'cam') with 700 bytes, ...": of `group`, or of all.
   [[nodiscard]] std::string LargestHolders(const Account* group) const
       RKNND_REQUIRES(mutex_);
+  // Of `account`, in its group.
+  Refusal CheckShared(const Account& account, const Step& step,
+                      absl::Status* why) const RKNND_REQUIRES(mutex_);
   [[nodiscard]] MemoryKinds HeldBy(const Account& account) const;
   void SetLimit(const Account& account, uint64_t limit, std::string name);
   void Close(const Account& account);
@@ -130,6 +138,7 @@ class Ledger : public std::enable_shared_from_this<Ledger> {
 
   mutable base::Mutex mutex_;
   uint64_t budget_ RKNND_GUARDED_BY(mutex_);
+  uint32_t kept_free_ RKNND_GUARDED_BY(mutex_) = 0;
   MemoryKinds totals_ RKNND_GUARDED_BY(mutex_);
   // All accounts that are open.
   std::map<const Account*, Entry> accounts_ RKNND_GUARDED_BY(mutex_);

@@ -391,13 +391,13 @@ absl::Status ModelCache::WriteFile(
 absl::Status ModelCache::TooLarge() const {
   return absl::ResourceExhaustedError(
       absl::StrCat("a model is larger than the cache folder '", folder_,
-                   "' may grow (", limit_, " bytes)"));
+                   "' may grow (", limit_.load(), " bytes)"));
 }
 
 absl::Status ModelCache::Full() const {
   return absl::ResourceExhaustedError(
-      absl::StrCat("the cache folder '", folder_, "' has all of its ", limit_,
-                   " bytes, and nothing in it can be removed"));
+      absl::StrCat("the cache folder '", folder_, "' has all of its ",
+                   limit_.load(), " bytes, and nothing in it can be removed"));
 }
 
 void ModelCache::SetLimit(uint64_t bytes) {
@@ -413,6 +413,7 @@ uint64_t ModelCache::MakeRoom(uint64_t bytes, const std::string& replaced) {
     fs::path path;
   };
   std::vector<File> files;
+  const uint64_t limit = limit_;
   uint64_t total = 0;
   std::error_code error;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end;
@@ -431,10 +432,10 @@ uint64_t ModelCache::MakeRoom(uint64_t bytes, const std::string& replaced) {
   std::sort(files.begin(), files.end(),
             [](const File& a, const File& b) { return a.used < b.used; });
   for (const File& file : files) {
-    if (total <= limit_ - bytes) break;
+    if (total <= limit - bytes) break;
     if (fs::remove(file.path, error)) total -= file.size;
   }
-  return limit_ - std::min(total, limit_);
+  return limit - std::min(total, limit);
 }
 
 }  // namespace rknnd::core

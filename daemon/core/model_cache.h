@@ -6,6 +6,7 @@
 #ifndef DAEMON_CORE_MODEL_CACHE_H_
 #define DAEMON_CORE_MODEL_CACHE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,7 +39,9 @@ ModelId IdOf(std::span<const std::byte> bytes, const std::string& options);
 // the disk: a file that a power cut has spoilt is found out when it is read,
 // and other models do not wait for the disk meanwhile.
 //
-// Thread: worker (the loader; one at a time), but Contains...: any.
+// Thread: the loader. Of the others, ReadCompiled and RemoveCompiled may be
+// called meanwhile, as files are complete when they have their names; and
+// Contains... on any.
 class ModelCache {
  public:
   struct Entry {
@@ -115,7 +118,7 @@ class ModelCache {
   [[nodiscard]] absl::Status Full() const;
 
   const std::string folder_;
-  uint64_t limit_;
+  std::atomic<uint64_t> limit_;
   const std::string compiler_;
   CacheDisk real_disk_;
   CacheDisk* const disk_;

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/core/load_turns.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/model_load.h"
 #include "daemon/core/model_registry.h"
@@ -28,9 +30,14 @@ struct ModelEntry {
   uint32_t reach = 0;
   uint64_t timer = 0;  // kGrace
   uint64_t grace = 0;  // kGrace: since when, in the order of such periods
+  std::string payer;   // in whose turn it was loaded
   // kLoading: what is tried when the attempt under way fails, and who waits.
   std::deque<std::shared_ptr<ModelLoad>> attempts;
   std::vector<ModelRegistry::UseCallback> waiters;
+  // Of the attempt under way; who joins it may have an earlier turn.
+  std::shared_ptr<LoadTurns::Work> turn;
+  bool restores = false;          // it is one of the quick loader's
+  std::vector<LoadPayer> joined;  // who did so
 };
 
 }  // namespace rknnd::core

@@ -1,4 +1,4 @@
-// Reads, hashes and compiles a model on the loader thread. The bytes are a
+// Reads, hashes and compiles a model on the loaders' threads. The bytes are a
 // client's: immutable, and otherwise whatever it liked.
 
 #include "daemon/core/model_load.h"
@@ -143,20 +143,25 @@ bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
   return good;
 }
 
-void ModelLoad::Run(driver::Device& device, ModelCache* cache) {
-  if ((!bytes.valid() || kept) && cache != nullptr && !copies_weights) {
-    restored_ = RunCompiled(device, *cache);
-    if (restored_) {
-      result = Result::kLoaded;
-      return;
-    }
-    // To compile it takes more memory still.
-    if (absl::IsResourceExhausted(unusable_)) {
-      status = std::exchange(unusable_, absl::OkStatus());
-      result = Result::kRefused;
-      return;
-    }
+bool ModelLoad::MayRestore(const ModelCache* cache) const {
+  return (!bytes.valid() || kept) && !copies_weights && cache != nullptr &&
+         cache->ContainsCompiled(id);
+}
+
+bool ModelLoad::Restore(driver::Device& device, ModelCache& cache) {
+  restored_ = RunCompiled(device, cache);
+  if (restored_) {
+    result = Result::kLoaded;
+    return true;
   }
+  // To compile it takes more memory still.
+  if (!absl::IsResourceExhausted(unusable_)) return false;
+  status = std::exchange(unusable_, absl::OkStatus());
+  result = Result::kRefused;
+  return true;
+}
+
+void ModelLoad::Run(driver::Device& device, ModelCache* cache) {
   if (!file_.valid()) status = from_cache() ? ReadCache(cache) : ReadUpload();
   if (status.ok()) status = ReadOwner(cache);
   if (!status.ok()) {

@@ -15,15 +15,16 @@
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/load_turns.h"
 #include "daemon/core/model_cache.h"
 #include "daemon/core/types.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
 
-// Thread: one at a time; the loop until Run, the loader during it, the loop
-// from its result on. Only KeepInCache comes after that, on the loader, and
-// touches what the loop does not.
+// Thread: one at a time; the loop until Restore or Run, a loader during it, the
+// loop from its result on. Only KeepInCache comes after that, on the loader,
+// and touches what the loop does not.
 //
 // A model comes from an upload, now or before the daemon's restart, from the
 // cache folder, or, in a preload, from a file. Where the cache folder has what
@@ -50,6 +51,7 @@ struct ModelLoad {
   std::string weights_of_options;
   // Only what its options name is shared: all else is a copy of its own.
   bool copies_weights = false;
+  LoadPayer payer;
   Charge charge;
   std::function<void(const std::string&)> warn;
   std::function<void(absl::Status)> done;
@@ -75,7 +77,12 @@ struct ModelLoad {
   // id is the hash of both, one after the other.)
   [[nodiscard]] bool SameAs(const ModelLoad& other) const;
 
-  // Thread: loader.
+  // Whether the cache folder may have what takes little to load: Restore then,
+  // and Run where that has not ended it. Thread: loop.
+  [[nodiscard]] bool MayRestore(const ModelCache* cache) const;
+  // Whether it has ended, one way or the other. Thread: the quick loader.
+  bool Restore(driver::Device& device, ModelCache& cache);
+  // Compiles it. Thread: loader.
   void Run(driver::Device& device, ModelCache* cache);
   // After a successful Run that gave this model: what the folder lacks of it.
   // Thread: loader.

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
+#include "base/status/status.h"
 #include "daemon/core/events.h"
 #include "daemon/core/model_entry.h"
 #include "daemon/core/slow_layers.h"
@@ -27,6 +28,9 @@ constexpr base::Nanoseconds kFirstUsePeriod = 10 * base::kSecond;
 // After so long the client of a model that was in the cache folder has its
 // answer. Its kernels are then made, as nobody has to wait for them.
 constexpr base::Nanoseconds kFirstAnswer = 100 * base::kMillisecond;
+
+// What the configuration preloads.
+const LoadPayer kOwnLoads{"the configuration"};
 
 absl::Status NotLoaded(const ModelId& id) {
   return absl::NotFoundError(
@@ -73,7 +77,10 @@ void ModelUse::CountLoad() { ++entry_->loads; }
 
 ModelRegistry::ModelRegistry(Parts parts)
     : parts_(std::move(parts)),
-      charges_(std::make_shared<WeightCharges>(parts_.ledger, parts_.pager)) {}
+      charges_(std::make_shared<WeightCharges>(parts_.ledger, parts_.pager)),
+      turns_(LoadTurns::Create(parts_.loop, parts_.loader, parts_.clock)),
+      quick_turns_(
+          LoadTurns::Create(parts_.loop, parts_.quick_loader, parts_.clock)) {}
 
 std::shared_ptr<ModelRegistry> ModelRegistry::Create(Parts parts) {
   return std::shared_ptr<ModelRegistry>(new ModelRegistry(std::move(parts)));
@@ -83,6 +90,8 @@ ModelRegistry::~ModelRegistry() = default;
 
 void ModelRegistry::Stop() {
   gone_ = nullptr;
+  turns_->Stop();
+  quick_turns_->Stop();
   preloaded_.clear();
   auto entries = std::exchange(entries_, {});
   failed_.clear();
@@ -94,7 +103,8 @@ void ModelRegistry::Stop() {
   }
 }
 
-void ModelRegistry::Use(const ModelId& id, UseCallback done) {
+void ModelRegistry::Use(const ModelId& id, const LoadPayer& payer,
+                        UseCallback done) {
   std::shared_ptr<ModelEntry> entry = FindJoinable(id);
   if (entry == nullptr) {
     std::shared_ptr<ModelLoad> load = FindBytes(id);
@@ -102,9 +112,12 @@ void ModelRegistry::Use(const ModelId& id, UseCallback done) {
       done(NotLoaded(id));
       return;
     }
+    load->payer = payer;
     entry = MakeEntry(id);
     entry->attempts.push_back(std::move(load));
     StartNextLoad(*entry);
+  } else {
+    Join(*entry, payer);
   }
   entry->used = true;
   if (entry->state == ModelState::kLoading) {
@@ -143,6 +156,7 @@ void ModelRegistry::LetGoOf(const ModelId& id) {
 }
 
 void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
+                           const LoadPayer& payer,
                            std::function<void(const std::string&)> warn,
                            DoneCallback done) {
   std::shared_ptr<ModelEntry> entry;
@@ -166,12 +180,17 @@ void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
   load->weights_of = std::move(upload.weights_of);
   load->weights_of_options = std::move(upload.weights_of_options);
   load->charge = std::move(charge);
+  load->payer = payer;
   load->warn = std::move(warn);
   load->done = std::move(done);
   const bool starts = entry == nullptr;
   if (starts) entry = MakeEntry(load->id);
   entry->attempts.push_back(std::move(load));
-  if (starts) StartNextLoad(*entry);
+  if (starts) {
+    StartNextLoad(*entry);
+  } else {
+    Join(*entry, payer);
+  }
 }
 
 std::shared_ptr<ModelEntry> ModelRegistry::FindJoinable(
@@ -195,21 +214,62 @@ void ModelRegistry::StartNextLoad(ModelEntry& entry) {
   std::shared_ptr<ModelLoad> load = std::move(entry.attempts.front());
   entry.attempts.pop_front();
   load->copies_weights = parts_.vendor_sharing;
-  parts_.loader->Post([load, key = entry.key, device = parts_.device,
-                       cache = parts_.cache, loop = parts_.loop,
-                       weak = weak_from_this()] {
-    load->Run(*device, cache.get());
-    loop->Post([weak, key, load] {
-      if (auto registry = weak.lock()) registry->OnLoaded(key, load);
-    });
-  });
+  entry.restores = load->MayRestore(parts_.cache.get());
+  if (!entry.restores) return Compile(entry, load);
+  const auto ended = std::make_shared<bool>(false);
+  entry.turn = quick_turns_->Add(
+      load->payer, ExpectedLoad(0),
+      [load, ended, device = parts_.device, cache = parts_.cache] {
+        *ended = load->Restore(*device, *cache);
+      },
+      [load, ended, key = entry.key, weak = weak_from_this()] {
+        const auto registry = weak.lock();
+        if (registry == nullptr) return;
+        if (*ended) return registry->OnLoaded(key, load);
+        // That was of no use: it is compiled, in its payer's turn.
+        const auto found = registry->entries_.find(key);
+        if (found != registry->entries_.end()) {
+          registry->Compile(*found->second, load);
+        }
+      });
+}
+
+void ModelRegistry::Compile(ModelEntry& entry,
+                            const std::shared_ptr<ModelLoad>& load) {
+  entry.restores = false;
+  entry.turn = turns_->Add(
+      load->payer, ExpectedLoad(load->size),
+      [load, device = parts_.device, cache = parts_.cache] {
+        load->Run(*device, cache.get());
+      },
+      [load, key = entry.key, weak = weak_from_this()] {
+        if (auto registry = weak.lock()) registry->OnLoaded(key, load);
+      });
+  // The others that wait for it already.
+  for (const LoadPayer& payer : entry.joined) {
+    turns_->Join(entry.turn, payer);
+  }
+}
+
+void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
+  if (entry.state != ModelState::kLoading) return;
+  const bool known =
+      std::any_of(entry.joined.begin(), entry.joined.end(),
+                  [&](const LoadPayer& one) { return one.name == payer.name; });
+  if (!known) entry.joined.push_back(payer);
+  (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
 }
 
 void ModelRegistry::FinishLater(const ModelEntry& entry,
                                 const std::shared_ptr<ModelLoad>& load) {
-  parts_.loader->Post([load, model = entry.model, key = entry.key,
-                       cache = parts_.cache, loop = parts_.loop,
-                       weak = weak_from_this()]() mutable {
+  struct Finished {
+    std::shared_ptr<const LoadedModel> model;
+    absl::Status kept, finished;
+  };
+  // Goes on the loop, where its model came from.
+  const auto all = std::make_shared<Finished>();
+  all->model = entry.model;
+  const auto run = [load, all, cache = parts_.cache] {
     // Devices are other people's code.
     const auto caught = [](auto step) -> absl::Status {
       try {
@@ -218,30 +278,29 @@ void ModelRegistry::FinishLater(const ModelEntry& entry,
         return absl::InternalError(error.what());
       }
     };
-    absl::Status kept;
+    driver::Model& model = *all->model->model;
     if (cache != nullptr) {
-      kept = caught([&] { return load->KeepInCache(*cache, *model->model); });
+      all->kept = caught([&] { return load->KeepInCache(*cache, model); });
     }
-    absl::Status finished = caught([&] { return model->model->Finish(); });
-    if (!finished.ok() && !absl::IsResourceExhausted(finished) &&
+    all->finished = caught([&] { return model.Finish(); });
+    if (!all->finished.ok() && !absl::IsResourceExhausted(all->finished) &&
         cache != nullptr && load->restored()) {
       cache->RemoveCompiled(load->id);
     }
     load->LetGo();
-    // Moved: no status is held by two threads at once.
-    loop->Post([load, key, weak, model = std::move(model),
-                kept = std::move(kept), finished = std::move(finished)] {
-      if (!kept.ok() && load->warn != nullptr) {
-        load->warn(absl::StrCat("model '", load->name,
-                                "' is not kept for the daemon's restart: ",
-                                std::string(kept.message())));
-      }
-      if (const auto registry = weak.lock()) {
-        if (!load->restored()) registry->NoteCache(kept);
-        registry->OnFinished(key, *model, finished);
-      }
-    });
-  });
+  };
+  const auto ended = [load, all, key = entry.key, weak = weak_from_this()] {
+    if (!all->kept.ok() && load->warn != nullptr) {
+      load->warn(absl::StrCat("model '", load->name,
+                              "' is not kept for the daemon's restart: ",
+                              std::string(all->kept.message())));
+    }
+    if (const auto registry = weak.lock()) {
+      if (!load->restored()) registry->NoteCache(all->kept);
+      registry->OnFinished(key, *all->model, all->finished);
+    }
+  };
+  turns_->Add(load->payer, ExpectedLoad(load->size), run, ended);
 }
 
 void ModelRegistry::TellSlowLayers(const LoadedModel& model,
@@ -286,7 +345,7 @@ void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
 
 void ModelRegistry::KeepForGood(const std::string& path, const ModelId& id) {
   // A failure has been told of by the attempt.
-  Use(id, [this, path](absl::StatusOr<ModelUse> use) {
+  Use(id, kOwnLoads, [this, path](absl::StatusOr<ModelUse> use) {
     const auto wanted = preloaded_.find(path);
     // Else it need not be kept any more.
     if (wanted != preloaded_.end() && use.ok()) {
@@ -350,6 +409,7 @@ void ModelRegistry::OnFileRead(
   if (entry == nullptr) {
     entry = MakeEntry(id);
     (*read)->done = tell;
+    (*read)->payer = kOwnLoads;
     entry->attempts.push_back(*std::move(read));
     StartNextLoad(*entry);
   }
@@ -380,8 +440,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   model->run_times = std::vector<RunTimes>(model->info().programs.size());
   // One that is only described has no weights here.
   if (model->info().runnable.ok()) {
-    absl::Status charged = charges_->Enter(
-        *model->model, absl::StrCat("model '", model->name, "'"));
+    absl::Status charged = CheckRoom(load->payer.name, *model->model);
+    if (charged.ok()) {
+      charged = charges_->Enter(*model->model,
+                                absl::StrCat("model '", model->name, "'"));
+    }
     if (!charged.ok()) {
       load->result = ModelLoad::Result::kRefused;
       load->status = std::move(charged);
@@ -391,6 +454,7 @@ void ModelRegistry::OnLoaded(const Key& key,
     model->charges = charges_;
   }
   TellSlowLayers(*model, *load);
+  entry->payer = load->payer.name;
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
   // Before the loader has the bytes again.
@@ -427,6 +491,18 @@ void ModelRegistry::OnLoaded(const Key& key,
   for (const auto& waiter : waiters) {
     waiter(ModelUse(shared_from_this(), entry));
   }
+}
+
+absl::Status ModelRegistry::CheckRoom(const std::string& payer,
+                                      const driver::Model& model) const {
+  if (payer == kOwnLoads.name) return absl::OkStatus();
+  uint64_t own = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->model == nullptr || entry->payer != payer) continue;
+    own += entry->model->model->held_weights();
+  }
+  return base::Annotate(
+      parts_.ledger->CheckKept(payer, own, model.held_weights()), "weights");
 }
 
 void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,

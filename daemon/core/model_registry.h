@@ -1,6 +1,7 @@
 // Models by hash: loaded once for the whole board, kept while any context uses
 // them and for a grace period after. Sessions ask; the loader thread reads,
-// hashes and compiles.
+// hashes and compiles, in the order of LoadTurns; what the cache folder has
+// compiled is loaded by a thread of its own and waits for no compilation.
 
 #ifndef DAEMON_CORE_MODEL_REGISTRY_H_
 #define DAEMON_CORE_MODEL_REGISTRY_H_
@@ -20,6 +21,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/load_turns.h"
 #include "daemon/core/loaded_model.h"
 #include "daemon/core/model_cache.h"
 #include "daemon/core/model_keeper.h"
@@ -89,6 +91,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     driver::Device* device = nullptr;
     base::Executor* loop = nullptr;
     base::Executor* loader = nullptr;
+    base::Executor* quick_loader = nullptr;  // of compiled forms
+    const base::Clock* clock = nullptr;
     base::Executor* pager = nullptr;  // frees large weights
     TimerQueue* timers = nullptr;
     base::Nanoseconds grace = 0;
@@ -109,10 +113,12 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void set_gone(std::function<void()> gone) { gone_ = std::move(gone); }
 
   // NOT_FOUND when the model is neither resident, loading, cached nor kept.
-  void Use(const ModelId& id, UseCallback done);
+  // `payer`: whose turn it is loaded in.
+  void Use(const ModelId& id, const LoadPayer& payer, UseCallback done);
   // `bytes` were checked to be immutable; their hash is checked here. `warn`
   // hears, in words, of what went wrong without being a failure.
   void Upload(ModelUpload upload, uint64_t size, Charge charge,
+              const LoadPayer& payer,
               std::function<void(const std::string&)> warn, DoneCallback done);
 
   // Loads the models' files, of at most so many bytes each, and keeps them as
@@ -148,6 +154,14 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   std::shared_ptr<ModelEntry> FindJoinable(const ModelId& id) const;
   std::shared_ptr<ModelEntry> MakeEntry(const ModelId& id);
   void StartNextLoad(ModelEntry& entry);
+  // On the loader's thread, from its bytes.
+  void Compile(ModelEntry& entry, const std::shared_ptr<ModelLoad>& load);
+  // `payer` waits for the attempt under way, too.
+  void Join(ModelEntry& entry, const LoadPayer& payer);
+  // Whether models that were loaded in `payer`'s turn leave others room when
+  // this is one more of them.
+  [[nodiscard]] absl::Status CheckRoom(const std::string& payer,
+                                       const driver::Model& model) const;
   void OnLoaded(const Key& key, const std::shared_ptr<ModelLoad>& load);
   // What need not be done before the model was answered for.
   void FinishLater(const ModelEntry& entry,
@@ -175,6 +189,7 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
 
   Parts parts_;
   const std::shared_ptr<WeightCharges> charges_;
+  const std::shared_ptr<LoadTurns> turns_, quick_turns_;
   std::function<void()> gone_;
   bool cache_fails_ = false;
   // By path; no use yet of those that are being loaded, or failed.

@@ -58,8 +58,12 @@ Service::Impl::Impl(const ServiceOptions& options)
   parts->limits = options.limits;
   parts->vendor_sharing = options.vendor_sharing;
   parts->ledger = Ledger::Create(AddressSpace(), "address_space");
+  parts->ledger->SetBudget(AddressSpace(), options_.kept_free);
   parts->count = [this](const Tenant& tenant, const CountLimit& limit) {
     return Count(tenant, limit);
+  };
+  parts->common = [this](const Tenant& tenant, CommonKind kind) {
+    return CheckCommon(tenant, kind);
   };
   parts->leases =
       std::make_shared<Leases>(AllCores(options.device->info().cores));
@@ -74,6 +78,8 @@ Service::Impl::Impl(const ServiceOptions& options)
   registry.device = options.device;
   registry.loop = options.loop;
   registry.loader = options.loader;
+  registry.quick_loader = options.quick_loader;
+  registry.clock = options.clock;
   registry.pager = options.pager;
   registry.timers = options.timers;
   registry.grace = options.model_grace;
@@ -187,6 +193,7 @@ Service::Impl::~Impl() {
   parts->runner->shared_runs()->Stop();
   // And a session, which has ended.
   parts->count = nullptr;
+  parts->common = nullptr;
   parts->streams_but = nullptr;
 }
 
@@ -203,11 +210,13 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     // Operators may always look.
     absl::Status room =
         tenant->Check(kSessionLimit, Count(*tenant, kSessionLimit));
+    room.Update(CheckCommon(*tenant, CommonKind::kSessions));
+    room.Update(CheckCommon(*tenant, CommonKind::kDescriptors));
     if (!room.ok()) return room;
   }
   const SessionId id = next_session_++;
   recorder().NameSession(id, peer);
-  auto share = ShareOf(peer);
+  auto share = ShareOf(peer, *tenant);
   auto session = std::make_shared<SessionImpl>(
       id, std::move(peer), parts, std::move(tenant), std::move(share),
       std::move(completions), std::move(log));
@@ -292,8 +301,9 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Create(
     const ServiceOptions& options) {
   if (options.device == nullptr || options.heaps == nullptr ||
       options.clock == nullptr || options.loop == nullptr ||
-      options.loader == nullptr || options.pager == nullptr ||
-      options.timers == nullptr || options.waker == nullptr) {
+      options.loader == nullptr || options.quick_loader == nullptr ||
+      options.pager == nullptr || options.timers == nullptr ||
+      options.waker == nullptr) {
     return absl::InvalidArgumentError("a part of ServiceOptions is missing");
   }
   const uint32_t cores = options.device->info().cores;

@@ -5,6 +5,7 @@
 //   loop thread   Service, Session: sessions, models, contexts, buffers
 //   workers       JobGate::Submit, Runner::RunReady: the hot path
 //   loader        Device::Load, hashing, the cache folder; posts back to loop
+//   quick loader  Device::Load of what the cache folder has compiled; likewise
 //   pager         populating, filling and copying large memory; likewise
 //
 // Everything a session owns goes when it is closed; what its running job still
@@ -59,6 +60,11 @@ struct LiveOptions {
   // What weights, internal memory and buffers may have together; 0: all that
   // the device maps. Never more than that.
   uint64_t address_space = 0;
+  // Percent of all sessions, contexts, descriptors and address space that users
+  // leave to those who have little (common_room.h).
+  uint32_t kept_free = 10;
+  // Open files that this process may have; 0: unknown, and not counted.
+  uint64_t descriptors = 0;
   // Of each user's sessions together, and of some users and groups instead; a
   // user's own come first, then the largest of its groups'.
   UserLimits user_limits;
@@ -80,6 +86,7 @@ struct ServiceOptions : LiveOptions {
   const base::Clock* clock = nullptr;
   base::Executor* loop = nullptr;
   base::Executor* loader = nullptr;
+  base::Executor* quick_loader = nullptr;  // another thread
   base::Executor* pager = nullptr;
   TimerQueue* timers = nullptr;
   WorkerWaker* waker = nullptr;

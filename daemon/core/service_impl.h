@@ -81,11 +81,15 @@ class Service::Impl {
   void SetLimitsOf(Tenant& tenant, const SessionPeer* peer) const;
   [[nodiscard]] std::vector<Holding> Count(const Tenant& tenant,
                                            const CountLimit& limit) const;
+  // Whether there may be one more of the kind for `tenant`, beside what all
+  // have.
+  [[nodiscard]] absl::Status CheckCommon(const Tenant& tenant,
+                                         CommonKind kind) const;
   [[nodiscard]] uint64_t AddressSpace() const;
 
   // One for all sessions of a process, or of an allocation. A number that is
   // used again, by another user's, is another process.
-  std::shared_ptr<Share> ShareOf(const SessionPeer& peer);
+  std::shared_ptr<Share> ShareOf(const SessionPeer& peer, const Tenant& tenant);
   absl::Status CheckSessions(const SessionPeer& peer) const;
   // Whether one more may come from another machine: local programs find room,
   // whoever is out there.
@@ -100,6 +104,8 @@ class Service::Impl {
     friend auto operator<=>(const ShareKey&, const ShareKey&) = default;
   };
   std::map<ShareKey, std::weak_ptr<Share>> shares_;
+  // By tenant.
+  std::map<std::string, std::weak_ptr<ShareGroup>> share_groups_;
   // By name, as long as there are sessions of theirs...
   std::map<std::string, std::weak_ptr<Tenant>> tenants_;
   // ...or something is charged to them.

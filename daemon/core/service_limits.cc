@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "daemon/core/common_room.h"
 #include "daemon/core/service.h"
 #include "daemon/core/service_impl.h"
 
@@ -21,6 +22,9 @@ namespace {
 // Sessions beyond the limit that operators of this machine may have: whoever
 // has filled the house, somebody can look who it is.
 constexpr size_t kForOperators = 16;
+
+// Contexts of all together, in what one session may have: each costs some KiB.
+constexpr uint64_t kAllContexts = 16;
 
 }  // namespace
 
@@ -53,8 +57,11 @@ absl::Status Service::Impl::CheckRemoteSessions() const {
                    most, " may be of other machines, all in use"));
 }
 
-std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
-  std::erase_if(shares_, [](const auto& one) { return one.second.expired(); });
+std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer,
+                                              const Tenant& tenant) {
+  const auto expired = [](const auto& one) { return one.second.expired(); };
+  std::erase_if(shares_, expired);
+  std::erase_if(share_groups_, expired);
   const SharePolicy policy = ResolvePolicy(options_.scheduling, peer);
   // Processes of other namespaces cannot be told apart: each session counts.
   std::weak_ptr<Share> alone;
@@ -68,7 +75,11 @@ std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer) {
     if (!(share->policy() == policy)) share->SetPolicy(policy);
     return share;
   }
-  share = std::make_shared<Share>(policy, parts->device->info().cores);
+  std::weak_ptr<ShareGroup>& users = share_groups_[tenant.name()];
+  std::shared_ptr<ShareGroup> group = users.lock();
+  if (group == nullptr) users = group = std::make_shared<ShareGroup>();
+  share = std::make_shared<Share>(policy, parts->device->info().cores,
+                                  std::move(group));
   known = share;
   return share;
 }
@@ -127,6 +138,43 @@ std::vector<Holding> Service::Impl::Count(const Tenant& tenant,
   return holdings;
 }
 
+absl::Status Service::Impl::CheckCommon(const Tenant& tenant,
+                                        CommonKind kind) const {
+  CommonRoom room{0, options_.kept_free};
+  const char* what = "sessions";
+  switch (kind) {
+    case CommonKind::kSessions:
+      room.whole = options_.sessions;
+      break;
+    case CommonKind::kContexts:
+      what = "contexts";
+      room.whole = kAllContexts * parts->limits.contexts;
+      break;
+    case CommonKind::kDescriptors:
+      what = "open files";
+      // The rest is for the daemon's own, and what is on its way.
+      room.whole = options_.descriptors - options_.descriptors / 4;
+      if (room.whole == 0) return absl::OkStatus();
+      break;
+  }
+  uint64_t all = 0;
+  uint64_t own = 0;
+  for (const auto& [id, session] : sessions) {
+    uint64_t amount = 1;
+    if (kind == CommonKind::kContexts) amount = session->contexts_taken();
+    if (kind == CommonKind::kDescriptors) amount = session->descriptors_taken();
+    all += amount;
+    if (session->tenant().get() == &tenant) own += amount;
+  }
+  if (room.Allows(all, own, 1)) return absl::OkStatus();
+  if (all >= room.whole) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("all users together have ", all, " ", what, ", of ",
+                     room.whole, " that are possible"));
+  }
+  return absl::ResourceExhaustedError(room.Refusal(tenant.name(), own, what));
+}
+
 uint64_t Service::Impl::AddressSpace() const {
   const uint64_t mapped = parts->device->info().address_space;
   return options_.address_space == 0 ? mapped
@@ -140,7 +188,7 @@ absl::Status Service::Impl::Reconfigure(const LiveOptions& options) {
   options_ = options;
   parts->limits = options.limits;
   parts->limits.jobs_per_context = jobs_per_context;
-  parts->ledger->SetBudget(AddressSpace());
+  parts->ledger->SetBudget(AddressSpace(), options_.kept_free);
   for (const auto& [id, session] : sessions) {
     session->TakeLimits();
     SetLimitsOf(*session->tenant(), nullptr);

@@ -59,8 +59,9 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
           parts_->runner, std::move(completions), account_->holder(),
           tenant_->quota().Join(account_->holder()))),
       turns_(parts_->paging()),
-      buffers_(parts_->paging(), &turns_, account_, &parts_->limits,
-               [this] { return CheckTenant(kBufferLimit); }) {
+      buffers_(parts_->paging(), &turns_, account_, &parts_->limits, [this] {
+        return CheckTenant(kBufferLimit, CommonKind::kDescriptors);
+      }) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
   buffers_.set_keys(parts_->keys);
@@ -116,8 +117,9 @@ void SessionImpl::CreateContext(const ContextRequest& request,
 
   pending_[request.number] = token;
   parts_->models->Use(
-      id, [weak = weak_from_this(), request, token,
-           done = std::move(done)](absl::StatusOr<ModelUse> use) {
+      id, payer(),
+      [weak = weak_from_this(), request, token,
+       done = std::move(done)](absl::StatusOr<ModelUse> use) {
         const auto self = weak.lock();
         if (self == nullptr || self->ended_) return;
         const auto pending = self->pending_.find(request.number);
@@ -233,6 +235,9 @@ absl::Status SessionImpl::CheckRoom(const ArenaNeed& need) const {
   if (growth == 0) return absl::OkStatus();
   // Given back at once: each arena is charged when it is made.
   const uint64_t most = growth + replaced;
+  RKNND_RETURN_IF_ERROR(
+      base::Annotate(parts_->ledger->CheckKept(tenant_->name(), 0, growth),
+                     absl::StrCat("internal memory of ", need.size, " bytes")));
   const auto charge = parts_->internal_memory->TryCharge(
       MemoryKind::kInternal, most - std::min(most, leaving));
   if (charge.ok()) return absl::OkStatus();
@@ -390,9 +395,21 @@ uint32_t SessionImpl::contexts_taken() const {
   return static_cast<uint32_t>(contexts_.size() + pending_.size());
 }
 
-absl::Status SessionImpl::CheckTenant(const CountLimit& limit) const {
-  if (tenant_->limits().*limit.limit == 0) return absl::OkStatus();
-  return tenant_->Check(limit, parts_->count(*tenant_, limit));
+uint64_t SessionImpl::descriptors_taken() const {
+  // Its socket, process, ring, doorbell and what it is told by.
+  constexpr uint64_t kOfASession = 8;
+  constexpr uint64_t kOfAnUpload = 2;
+  return kOfASession + kOfAnUpload * uploads_ + buffers_.live() +
+         gate_->fences().size();
+}
+
+absl::Status SessionImpl::CheckTenant(const CountLimit& limit,
+                                      CommonKind kind) const {
+  if (tenant_->limits().*limit.limit != 0) {
+    RKNND_RETURN_IF_ERROR(
+        tenant_->Check(limit, parts_->count(*tenant_, limit)));
+  }
+  return parts_->common(*tenant_, kind);
 }
 
 absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
@@ -416,7 +433,7 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
         ": it makes contexts without rknn_destroy? Reuse them, or raise the "
         "limit"));
   }
-  return CheckTenant(kContextLimit);
+  return CheckTenant(kContextLimit, CommonKind::kContexts);
 }
 
 const Context* SessionImpl::FindContext(uint32_t number) const {

@@ -32,6 +32,9 @@
 
 namespace rknnd::core {
 
+// What all users' sessions take of together, beside memory.
+enum class CommonKind { kSessions, kContexts, kDescriptors };
+
 // What all sessions share. Thread: loop.
 struct ServiceParts {
   driver::Device* device = nullptr;
@@ -52,6 +55,8 @@ struct ServiceParts {
 
   // What each of a tenant's sessions holds of what is limited.
   std::function<std::vector<Holding>(const Tenant&, const CountLimit&)> count;
+  // Whether what all of them have leaves one more of the kind to a tenant.
+  std::function<absl::Status(const Tenant&, CommonKind)> common;
 
   std::shared_ptr<Leases> leases;
   // All streams that room is kept for, but that of one context.
@@ -149,6 +154,8 @@ class SessionImpl final : public Session,
   // With what is on its way, and what only bindings and jobs still have.
   [[nodiscard]] uint32_t contexts_taken() const;
   [[nodiscard]] uint32_t buffers_taken() const { return buffers_.live(); }
+  // Of this process, at most.
+  [[nodiscard]] uint64_t descriptors_taken() const;
   // What SRAM saves its contexts, into the windows they have. What has been
   // worked out for the report is `known`.
   void AddSramSaved(SramReport* report, SramForecasts* known);
@@ -165,6 +172,8 @@ class SessionImpl final : public Session,
   // INVALID_ARGUMENT, FAILED_PRECONDITION and the like before bytes are read.
   [[nodiscard]] absl::StatusOr<uint64_t> CheckUpload(
       const ModelUpload& upload) const;
+  // Whose turn its models are loaded in.
+  [[nodiscard]] LoadPayer payer() const;
   // Of one of its files: its size.
   [[nodiscard]] absl::StatusOr<uint64_t> CheckModelFile(
       const base::UniqueFd& bytes, const std::string& options,
@@ -200,7 +209,8 @@ class SessionImpl final : public Session,
                                    const LoadedModel& model,
                                    uint32_t cores) const;
   // Whether the session's tenant may have one more.
-  [[nodiscard]] absl::Status CheckTenant(const CountLimit& limit) const;
+  [[nodiscard]] absl::Status CheckTenant(const CountLimit& limit,
+                                         CommonKind kind) const;
   // The cores that its tenant may have (bits).
   [[nodiscard]] uint32_t MyCores() const;
   // PERMISSION_DENIED, when the cores of `core_mask` are not all among them.

@@ -46,7 +46,7 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
   }
   ++uploads_;
   parts_->models->Upload(
-      std::move(upload), *size, *std::move(charge),
+      std::move(upload), *size, *std::move(charge), payer(),
       [weak = std::weak_ptr<LogSink>(log_)](const std::string& text) {
         if (const auto log = weak.lock()) log->Log(kLogWarning, text);
       },
@@ -57,6 +57,10 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
         --self->uploads_;
         done(status);
       });
+}
+
+LoadPayer SessionImpl::payer() const {
+  return {tenant_->name(), share_->policy().weight};
 }
 
 absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
@@ -71,6 +75,7 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
         absl::StrCat(account_->holder(), " has ", uploads_,
                      " models to load already: wait until one is loaded"));
   }
+  RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kDescriptors));
   RKNND_ASSIGN_OR_RETURN(
       uint64_t size, CheckModelFile(upload.bytes, upload.options,
                                     absl::StrCat("model '", upload.name, "'")));

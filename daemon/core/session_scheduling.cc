@@ -24,6 +24,10 @@ absl::Status SessionImpl::RegisterFence(Fence fence) {
         parts_->limits.fences,
         ": release those that no run will name any more, or raise the limit"));
   }
+  if (absl::Status room = parts_->common(*tenant_, CommonKind::kDescriptors);
+      !room.ok()) {
+    return room;
+  }
   const uint32_t number = fence.number;
   if (fences.Add(std::move(fence))) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/core/job.h"
@@ -71,13 +72,52 @@ bool EarlierLine::operator()(const Line* a, const Line* b) const {
 
 void Share::SetPolicy(const SharePolicy& policy) {
   policy_ = policy;
-  for (Flow& flow : flows) flow.weight = std::max(1U, policy.weight);
+  for (Flow& flow : flows) flow.weight.Set(std::max(1U, policy.weight));
 }
 
-Share::Share(const SharePolicy& policy, uint32_t cores) : policy_(policy) {
+namespace {
+
+// Of a user's processes that have gone; those of earlier times owe less.
+constexpr size_t kMostLeft = 64;
+
+bool EarlierTime(uint64_t a, uint64_t b) { return IsEarlier(a, b); }
+
+// The latest, which is not there any more then.
+uint64_t TakeLatest(std::vector<uint64_t>& left) {
+  const auto latest = std::max_element(left.begin(), left.end(), EarlierTime);
+  const uint64_t time = *latest;
+  left.erase(latest);
+  return time;
+}
+
+}  // namespace
+
+Share::~Share() {
+  if (group_ == nullptr) return;
+  base::MutexLock lock(group_->mutex);
+  for (size_t p = 0; p < flows.size(); ++p) {
+    if (flows[p].time == 0) continue;  // it had nothing
+    std::vector<uint64_t>& left = group_->left[p];
+    left.push_back(flows[p].time);
+    if (left.size() <= kMostLeft) continue;
+    left.erase(std::min_element(left.begin(), left.end(), EarlierTime));
+  }
+}
+
+Share::Share(const SharePolicy& policy, uint32_t cores,
+             std::shared_ptr<ShareGroup> group)
+    : policy_(policy), group_(std::move(group)) {
   for (size_t p = 0; p < flows.size(); ++p) {
     Flow& flow = flows[p];
-    flow.weight = std::max(1U, policy.weight);
+    flow.weight.Set(std::max(1U, policy.weight));
+    if (group_ != nullptr) {
+      flow.sharers = &group_->waiting[p];
+      flow.weight.set_sharers(flow.sharers);
+      base::MutexLock lock(group_->mutex);
+      if (std::vector<uint64_t>& left = group_->left[p]; !left.empty()) {
+        flow.time = TakeLatest(left);
+      }
+    }
     flow.priority = static_cast<Priority>(p);
     flow.lines = std::vector<Line>(Lanes(cores).count());
     for (uint32_t lane = 0; lane < flow.lines.size(); ++lane) {

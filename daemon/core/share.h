@@ -1,20 +1,25 @@
 // A process's account of NPU time: what its jobs wait and pay by, however many
-// sessions and contexts it has. Made by the service when a session opens, held
-// by sessions and contexts; everything in it but the policy belongs to the
+// sessions and contexts it has. A user's processes divide the user's weight
+// among those of them that have jobs, so that forty of them weigh as much as
+// another user's one. Made by the service when a session opens, held by
+// sessions and contexts; everything in it but the policy belongs to the
 // scheduler.
 
 #ifndef DAEMON_CORE_SHARE_H_
 #define DAEMON_CORE_SHARE_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
+#include "base/posix/mutex.h"
 #include "daemon/core/types.h"
 
 namespace rknnd::core {
@@ -63,17 +68,56 @@ struct Line {
   LineOrder::node_type place;  // of one that has none
 };
 
+// What the shares of a user's processes have in common; held by each of them.
+struct ShareGroup {
+  // By class: how many of them have jobs that wait. Under the scheduler's lock.
+  std::array<uint32_t, kPriorities> waiting{};
+
+  // The virtual times of those that have gone. A new process goes on from the
+  // latest of them: else a user whose processes end with their first job would
+  // never have had any.
+  base::Mutex mutex;
+  std::array<std::vector<uint64_t>, kPriorities> left RKNND_GUARDED_BY(mutex);
+};
+
+// What a flow's NPU time is divided by.
+class FlowWeight {
+ public:
+  // Of a whole weight: a fraction of one still counts as such.
+  static constexpr uint32_t kScale = 1024;
+
+  // From now on; by the loop at any time.
+  void Set(uint32_t weight) { weight_ = weight; }
+  [[nodiscard]] uint32_t whole() const { return weight_; }
+  // The scheduler's: one of so many of its group that have jobs.
+  void set_sharers(const uint32_t* sharers) { sharers_ = sharers; }
+  void set_waits(bool waits) { waits_ = waits; }
+  // This flow counts as one that has jobs: it is about to pay for one.
+  operator uint32_t() const {  // NOLINT(google-explicit-constructor)
+    const uint32_t others =
+        sharers_ == nullptr ? 0 : *sharers_ - (waits_ ? 1 : 0);
+    return std::max(1U, weight_ * kScale / (others + 1));
+  }
+
+ private:
+  std::atomic<uint32_t> weight_ = 1;
+  const uint32_t* sharers_ = nullptr;
+  bool waits_ = false;
+};
+
 // One share's jobs of one class. Its virtual time is what they had of the NPU,
-// over the share's weight; it wraps.
+// over the share's part of the user's weight; it wraps.
 struct Flow {
   Flow() = default;
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  std::atomic<uint32_t> weight = 1;  // changed by the loop at any time
+  FlowWeight weight;
   Priority priority = Priority::kMedium;
   uint64_t time = 0;
-  uint64_t order = 0;  // who comes first among equals: unique
+  uint64_t order = 0;           // who comes first among equals: unique
+  uint32_t waiting = 0;         // of its lines
+  uint32_t* sharers = nullptr;  // its group's, or null
   std::vector<Line> lines;
 };
 
@@ -81,7 +125,10 @@ struct Flow {
 class Share {
  public:
   // `cores` of the device: they say how many lanes there are.
-  Share(const SharePolicy& policy, uint32_t cores);
+  // `group`: the user's; null: it is alone.
+  Share(const SharePolicy& policy, uint32_t cores,
+        std::shared_ptr<ShareGroup> group = nullptr);
+  ~Share();
   Share(const Share&) = delete;
   Share& operator=(const Share&) = delete;
 
@@ -93,6 +140,7 @@ class Share {
 
  private:
   SharePolicy policy_;
+  const std::shared_ptr<ShareGroup> group_;
 };
 
 }  // namespace rknnd::core

@@ -2,7 +2,9 @@
 
 #include "daemon/core/share.h"
 
+#include <map>
 #include <memory>
+#include <vector>
 
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
@@ -57,7 +59,7 @@ TEST(SharePolicyTest, PriorityIsTheLowerOfAskedAndCeiling) {
 
 TEST(SharePolicyTest, WeightOfNothingIsTheLeast) {
   const Share share({Priority::kMedium, 0}, 3);
-  EXPECT_EQ(share.flows[1].weight, 1U);
+  EXPECT_EQ(share.flows[1].weight.whole(), 1U);
 }
 
 class ShareTest : public testing::CoreTest {
@@ -113,6 +115,46 @@ TEST_F(ShareTest, SessionsOfOneProcessCountOnce) {
   // both.
   EXPECT_GE(other.sink->count() + 1, 2U);
   EXPECT_LE(one.sink->count() + again.sink->count(), 2U);
+}
+
+TEST_F(ShareTest, ProcessesOfAUserShareItsWeight) {
+  device.set_run_time(10 * base::kMillisecond);
+  std::vector<testing::TestSession> crowd;
+  for (int32_t pid = 1; pid <= 8; ++pid) {
+    crowd.push_back(Open(pid, 1000));
+    MakeBusy(crowd.back(), 1);
+  }
+  const testing::TestSession other = Open(100, 1001);
+  MakeBusy(other, 8);
+  device.HoldJobs(true);
+  std::map<SessionId, size_t> asked;
+  for (const testing::TestSession& one : crowd) {
+    ASSERT_TRUE(Submit(one, 1, 1).ok());
+    asked[one->id()] = 1;
+  }
+  for (uint32_t context = 1; context <= 8; ++context) {
+    ASSERT_TRUE(Submit(other, context, context).ok());
+  }
+  RunReady();
+  for (uint32_t i = 0; i < 120; ++i) {
+    clock.Advance(10 * base::kMillisecond);
+    const size_t before = other.sink->count();
+    ASSERT_TRUE(device.Release());
+    // Whoever was answered asks again.
+    for (const testing::TestSession& one : crowd) {
+      if (one.sink->count() == asked[one->id()]) {
+        ASSERT_TRUE(Submit(one, 1, 1).ok());
+        ++asked[one->id()];
+      }
+    }
+    if (other.sink->count() > before) {
+      const uint32_t slot = other.sink->last().slot;
+      ASSERT_TRUE(Submit(other, slot, slot).ok());
+    }
+    RunReady();
+  }
+  // By process it would have had a ninth.
+  EXPECT_NEAR(static_cast<double>(other.sink->count()), 60, 8);
 }
 
 TEST_F(ShareTest, ProcessesOfOtherNamespacesCountBySession) {

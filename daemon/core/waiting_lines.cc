@@ -34,9 +34,11 @@ RKNND_HOT_PATH void WaitingLines::Insert(RunContext& context, uint64_t least,
       Charge(flow, static_cast<int64_t>(least - flow.time));
     }
     // Who comes back stands behind those who stayed.
-    bool waits = false;
-    for (const Line& other : flow.lines) waits |= !other.contexts.empty();
-    if (!waits) flow.order = next_order_++;
+    if (flow.waiting++ == 0) {
+      flow.order = next_order_++;
+      flow.weight.set_waits(true);
+      if (flow.sharers != nullptr) ++*flow.sharers;
+    }
     orders_[static_cast<size_t>(flow.priority)][line.lane].insert(
         std::move(line.place));
     line.since = now;
@@ -56,6 +58,10 @@ RKNND_HOT_PATH void WaitingLines::Remove(RunContext& context) {
       orders_[static_cast<size_t>(line.flow->priority)][line.lane].extract(
           &line);
   Unlink(line);
+  Flow& flow = *line.flow;
+  if (--flow.waiting != 0) return;
+  flow.weight.set_waits(false);
+  if (flow.sharers != nullptr) --*flow.sharers;
 }
 
 RKNND_HOT_PATH void WaitingLines::Charge(Flow& flow, int64_t amount) {

@@ -34,7 +34,7 @@ inline uint64_t Later(uint64_t a, uint64_t b) {
 // What so much NPU time adds to the virtual time of a flow. A year of all cores
 // at the least weight is far from the half of the range that would matter.
 inline uint64_t Virtual(base::Nanoseconds time, uint32_t weight) {
-  return static_cast<uint64_t>(time) * 16 / weight;
+  return static_cast<uint64_t>(time) * 16 * FlowWeight::kScale / weight;
 }
 
 // The core masks there are: each core, any core, gangs of the first two cores

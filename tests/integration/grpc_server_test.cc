@@ -170,7 +170,7 @@ TEST_F(GrpcServerTest, ThreadsForStrangersAreBelowThoseForLocalClients) {
   int below = 0;
   for (const auto& [name, niceness] : Niceness()) {
     const bool local = name == "rknnd-worker" || name == "rknnd-loader" ||
-                       name == "rknnd-pager";
+                       name == "rknnd-quick" || name == "rknnd-pager";
     if (local) {
       EXPECT_EQ(niceness, own) << name;
     }

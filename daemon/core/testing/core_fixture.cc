@@ -85,9 +85,12 @@ CoreTest::CoreTest(uint32_t cores)
   options.clock = &clock;
   options.loop = &loop;
   options.loader = &loader;
+  options.quick_loader = &quick_loader;
   options.pager = &pager;
   options.timers = &timers;
   options.waker = &waker;
+  // Limits are what they say, to the byte.
+  options.kept_free = 0;
   StartService();
 }
 
@@ -122,7 +125,8 @@ TestSession CoreTest::Open(int32_t pid, uint32_t uid) {
 }
 
 void CoreTest::RunLoops() {
-  while (loop.RunOne() || loader.RunOne() || pager.RunOne()) {
+  while (loop.RunOne() || quick_loader.RunOne() || loader.RunOne() ||
+         pager.RunOne()) {
   }
 }
 

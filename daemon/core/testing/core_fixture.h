@@ -107,7 +107,7 @@ class CoreTest : public ::testing::Test {
   void StopService();
 
   TestSession Open(int32_t pid = 100, uint32_t uid = 1000);
-  // Runs loop, loader and pager until all are idle.
+  // Runs loop, loaders and pager until all are idle.
   void RunLoops();
   void Advance(base::Nanoseconds time);
   // The alarm goes off whenever it is due meanwhile, as in the daemon.
@@ -155,7 +155,7 @@ class CoreTest : public ::testing::Test {
   base::FakeClock clock;
   FakeDevice device;
   driver::Heaps heaps;
-  ManualExecutor loop, loader, pager;
+  ManualExecutor loop, loader, quick_loader, pager;
   ManualTimers timers;
   CountingWaker waker;
   ServiceOptions options;

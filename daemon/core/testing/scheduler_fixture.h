@@ -32,8 +32,10 @@ class SchedulerTest : public ::testing::Test {
     for (const auto& context : contexts_) scheduler_.Cancel(*context);
   }
 
-  static std::shared_ptr<Share> NewShare(uint32_t weight = 100) {
-    return std::make_shared<Share>(SharePolicy{Priority::kHigh, weight}, 3);
+  static std::shared_ptr<Share> NewShare(
+      uint32_t weight = 100, std::shared_ptr<ShareGroup> group = nullptr) {
+    return std::make_shared<Share>(SharePolicy{Priority::kHigh, weight}, 3,
+                                   std::move(group));
   }
   uint32_t AddContext(std::shared_ptr<Share> share,
                       Priority priority = Priority::kMedium,

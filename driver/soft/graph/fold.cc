@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,10 +56,91 @@ class PassingWeights final : public WeightStore {
 // Operators whose work is not in proportion to their tensors: windows and
 // products. A small file could keep the loading thread busy for ever.
 bool IsHeavy(const Node& node) {
-  for (const char* part : {"Conv", "MatMul", "Gemm", "Pool", "Einsum"}) {
+  for (const char* part : {"Conv", "MatMul", "Gemm", "Einsum"}) {
     if (node.type.find(part) != std::string::npos) return true;
   }
   return false;
+}
+
+// Operators that do no more with an element than to move it, compare it or
+// compute with it once.
+constexpr std::string_view kPlain[] = {"Abs",
+                                       "Add",
+                                       "And",
+                                       "ArgMax",
+                                       "ArgMin",
+                                       "BatchNormalization",
+                                       "Cast",
+                                       "CastLike",
+                                       "Ceil",
+                                       "Clip",
+                                       "Concat",
+                                       "Constant",
+                                       "ConstantOfShape",
+                                       "DepthToSpace",
+                                       "DequantizeLinear",
+                                       "Div",
+                                       "Equal",
+                                       "Expand",
+                                       "EyeLike",
+                                       "Flatten",
+                                       "Floor",
+                                       "Gather",
+                                       "Greater",
+                                       "GreaterOrEqual",
+                                       "Identity",
+                                       "LeakyRelu",
+                                       "Less",
+                                       "LessOrEqual",
+                                       "Max",
+                                       "Mean",
+                                       "Min",
+                                       "Mul",
+                                       "Neg",
+                                       "Not",
+                                       "OneHot",
+                                       "Or",
+                                       "PRelu",
+                                       "Pad",
+                                       "QuantizeLinear",
+                                       "Range",
+                                       "Reciprocal",
+                                       "ReduceL1",
+                                       "ReduceL2",
+                                       "ReduceMax",
+                                       "ReduceMean",
+                                       "ReduceMin",
+                                       "ReduceProd",
+                                       "ReduceSum",
+                                       "ReduceSumSquare",
+                                       "Relu",
+                                       "Reshape",
+                                       "Round",
+                                       "Shape",
+                                       "Sign",
+                                       "Size",
+                                       "Slice",
+                                       "SpaceToDepth",
+                                       "Split",
+                                       "Sqrt",
+                                       "Squeeze",
+                                       "Sub",
+                                       "Sum",
+                                       "Tile",
+                                       "Transpose",
+                                       "Trilu",
+                                       "Unsqueeze",
+                                       "Where",
+                                       "Xor"};
+
+// What an element of the node costs, measured where it costs most: a plain one
+// up to 10 ns, functions (Mish, Pow of integers) 50, sorting 250.
+uint64_t ElementCost(const Node& node) {
+  constexpr uint64_t kFunction = 10, kSort = 48;
+  if (node.type == "TopK") return kSort;
+  const bool plain = std::binary_search(std::begin(kPlain), std::end(kPlain),
+                                        std::string_view(node.type));
+  return plain ? 1 : kFunction;
 }
 
 // What the products of a heavy node cost at most, one element of a simple node
@@ -117,9 +200,13 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
   for (const TensorSpec& input : inputs) {
     elements.push_back(static_cast<uint64_t>(input.elements()));
   }
+  // Their windows may be as large as the tensor.
+  if (node.type.find("Pool") != std::string::npos || node.type == "LRN") {
+    return false;
+  }
   uint64_t work = std::accumulate(elements.begin(), elements.end(), uint64_t{});
+  if (work > kSmallWork) work *= ElementCost(node);
   if (IsHeavy(node)) {
-    if (node.type.find("Pool") != std::string::npos) return false;
     work += ProductsCost(node, std::move(elements));
   }
   if (work > kMaxWork - work_) return false;

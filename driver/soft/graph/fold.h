@@ -35,10 +35,11 @@ class Folder {
   // time at run, not memory. The tables that detectors fold have a MiB or so.
   static constexpr uint64_t kMaxOutput = uint64_t{64} << 20;
   static constexpr uint64_t kMaxTotal = uint64_t{256} << 20;
-  // Elements read and written and products computed, over all nodes: about a
-  // second of the one thread that loads everybody's models. A few thousand sums
-  // of one large constant would keep it for minutes. The weights of large
-  // networks, dequantised, fit in.
+  // Elements read and written and products computed, over all nodes, each by
+  // what it costs, a sum's element being 1: one or two seconds of the one
+  // thread that loads everybody's models. A few thousand sums of one large
+  // constant would keep it for minutes. The weights of large networks,
+  // dequantised, fit in.
   static constexpr uint64_t kMaxWork = uint64_t{192} << 20;
 
   // Shapes: nodes are bounded, and these are needed to know the others.

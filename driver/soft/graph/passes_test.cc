@@ -1,5 +1,6 @@
 #include "driver/soft/graph/passes.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "driver/soft/graph/fold.h"
@@ -151,6 +152,47 @@ TEST(PassesTest, FoldingEndsBeforeItKeepsTheLoaderBusy) {
   const std::vector<std::string> left = LayerTypes(AfterPasses(builder));
 
   EXPECT_THAT(left, ::testing::Contains("ReduceSum"));
+}
+
+// A few kilobytes of these kept the loader for ten seconds and more.
+TEST(PassesTest, FoldingCountsWhatElementsCost) {
+  for (const std::string type : {"Mish", "TopK"}) {
+    constexpr int kNodes = 40;
+    OnnxBuilder builder;
+    builder.Input("x", {1})
+        .Int64s("shape", {1}, {int64_t{1} << 20})
+        .Int64s("k", {1}, {int64_t{1} << 18})
+        .Node("ConstantOfShape", {"shape"}, {"c"});
+    std::vector<std::string> sums = {"x"};
+    for (int i = 0; i < kNodes; ++i) {
+      const std::string name = "n" + std::to_string(i);
+      if (type == "TopK") {
+        builder.Node(type, {"c", "k"}, {name, name + "i"});
+      } else {
+        builder.Node(type, {"c"}, {name});
+      }
+      sums.push_back(name + "s");
+      builder.Node("ReduceSum", {name}, {sums.back()});
+    }
+    builder.Node("Sum", sums, {"y"}).Output("y", {1});
+
+    const std::vector<std::string> left = LayerTypes(AfterPasses(builder));
+
+    // Those that are done take one or two seconds.
+    EXPECT_GE(std::count(left.begin(), left.end(), type), kNodes - 10) << type;
+  }
+}
+
+TEST(PassesTest, WindowsAreNotFolded) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4096, 1, 1})
+      .Int64s("shape", {4}, {1, 4096, 1, 1})
+      .Node("ConstantOfShape", {"shape"}, {"c"})
+      .Node("LRN", {"c"}, {"n"})
+      .Int("size", 4095)
+      .Node("Add", {"x", "n"}, {"y"})
+      .Output("y", {1, 4096, 1, 1});
+  EXPECT_THAT(LayerTypes(AfterPasses(builder)), ElementsAre("LRN", "Add"));
 }
 
 // One shape after the other, as SoftModel compiles them.

@@ -91,7 +91,7 @@ void TestDaemon::Run(const TestDaemonOptions& options,
   service.heaps = &*heaps_;
   service.clock = &clock_;
   service.loop = loop_.get();
-  service.loader = loader_.get();
+  service.loader = service.quick_loader = loader_.get();
   service.pager = pager_.get();
   service.timers = &timers;
   service.waker = workers_.get();
