@@ -51,6 +51,7 @@ int Main(int argc, char** argv) {
   app.add_option("--calls", plan.calls)->group("");
   app.add_option("--frames", plan.frames)->group("");
   app.add_option("--bytes", plan.bytes)->group("");
+  app.add_option("--warm", plan.warm)->group("");
   app.add_option("--stop-after", plan.stop_after)->group("");
   CLI11_PARSE(app, argc, argv);
   if (!plan.role.empty()) {
@@ -68,6 +69,7 @@ int Main(int argc, char** argv) {
   row("push", MeasurePush);
   if (only.empty() || only == "crowd") {
     MeasureCrowd(seconds, plan.crowd, &figures);
+    MeasureGoodput(seconds, plan.crowd, &figures);
   }
   if (!out.empty()) WriteFigures(out, {{"rows", figures.rows()}});
   return figures.all_hold() ? 0 : 1;
