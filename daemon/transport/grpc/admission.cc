@@ -15,7 +15,10 @@ constexpr size_t kTurns = 16;
 // Who is refused comes again after so long; a crowd that has gone away keeps
 // nobody from coming longer than the second.
 constexpr base::Nanoseconds kSoonest = 50 * base::kMillisecond;
-constexpr base::Nanoseconds kLatest = 10 * base::kSecond;
+constexpr base::Nanoseconds kLatest = 30 * base::kSecond;
+// Answers between two who come again: those who were answered ask again, too,
+// and turning somebody away costs time in which others are served.
+constexpr base::Nanoseconds kAnswersBetween = 4;
 // Until it is known how long an answer takes.
 constexpr base::Nanoseconds kPerAnswer = 10 * base::kMillisecond;
 
@@ -165,8 +168,10 @@ base::Nanoseconds Admission::ComeAgain() {
   // Half of those who wait: the queue is not to run empty meanwhile.
   const base::Nanoseconds queue =
       per_answer_ * static_cast<base::Nanoseconds>(queue_.size() / 2);
-  next_return_ = std::clamp(std::max(next_return_, now + queue) + per_answer_,
-                            now + kSoonest, now + kLatest);
+  next_return_ = std::max({next_return_ + kAnswersBetween * per_answer_,
+                           now + queue, now + kSoonest});
+  // From half of it on again, so that they do not all come at the end.
+  if (next_return_ > now + kLatest) next_return_ = now + kLatest / 2;
   return next_return_ - now;
 }
 

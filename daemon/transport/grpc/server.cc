@@ -62,6 +62,9 @@ constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
 // meanwhile; of a message that is read all may come at once. gRPC would make it
 // as much as the network holds.
 constexpr int kUnreadBytes = 16 << 10;
+// A message comes in frames of no more than this: each costs time, and gRPC's
+// own 16 KiB are many of them for a picture.
+constexpr int kFrameBytes = 1 << 20;
 // For answers that are on their way when the server ends.
 constexpr std::chrono::seconds kLastAnswers{2};
 
@@ -243,6 +246,7 @@ void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                              kUnreadBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       Milliseconds(std::min(kLongestHandshake, options_.keepalive)));
