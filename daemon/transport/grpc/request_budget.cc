@@ -94,7 +94,7 @@ RequestBudget::Room RequestBudget::TryTake(const std::string& peer,
                                            Hold* hold) {
   {
     base::MutexLock lock(mutex_);
-    const Room room = TryCharge(peer, bytes + ahead, 1, /*can_wait=*/true);
+    const Room room = TryCharge(peer, bytes + ahead, 1);
     if (room != Room::kYes) return room;
   }
   Hold taken;
@@ -115,8 +115,8 @@ uint64_t RequestBudget::ExpectedBytes(const std::string& peer) const {
 }
 
 RequestBudget::Room RequestBudget::TryCharge(const std::string& peer,
-                                             uint64_t bytes, uint32_t requests,
-                                             bool can_wait) {
+                                             uint64_t bytes,
+                                             uint32_t requests) {
   const auto found = peers_.find(peer);
   const Share has = found == peers_.end() ? Share{} : found->second;
   // Sums stay below the limits, so that nothing here can overflow.
@@ -126,11 +126,6 @@ RequestBudget::Room RequestBudget::TryCharge(const std::string& peer,
   }
   if (has.requests + requests > of_one_.requests ||
       bytes > of_one_.bytes - has.bytes) {
-    return Room::kNotForPeer;
-  }
-  if (can_wait && has.requests > 0 &&
-      (usage_.bytes + bytes > limits_.bytes / 2 ||
-       has.bytes + bytes > of_one_.bytes / 2)) {
     return Room::kNotForPeer;
   }
   usage_.bytes += bytes;
@@ -144,8 +139,7 @@ RequestBudget::Room RequestBudget::TryCharge(const std::string& peer,
 absl::Status RequestBudget::Charge(const std::string& peer, uint64_t bytes,
                                    uint32_t requests) {
   base::MutexLock lock(mutex_);
-  if (TryCharge(peer, bytes, requests, false) == Room::kYes)
-    return absl::OkStatus();
+  if (TryCharge(peer, bytes, requests) == Room::kYes) return absl::OkStatus();
   ++usage_.refused;
   const auto found = peers_.find(peer);
   const Share has = found == peers_.end() ? Share{} : found->second;

@@ -61,9 +61,7 @@ class RequestBudget {
 
   // The same for who can wait: kNotForPeer, it has its part. `ahead`: bytes of
   // a message that is to be read, which gRPC gathers first: no more of them are
-  // gathered at once than have room. Who has some already gets more up to half
-  // of everything only: gRPC counts messages in its own half, too, and reads in
-  // small pieces when that is nearly full.
+  // gathered at once than have room.
   enum class Room : uint8_t { kYes, kNotForPeer, kNone };
   Room TryTake(const std::string& peer, uint64_t bytes, uint64_t ahead,
                Hold* hold);
@@ -94,8 +92,8 @@ class RequestBudget {
     uint64_t expected = 0;  // of its next message; 0: not known
   };
 
-  Room TryCharge(const std::string& peer, uint64_t bytes, uint32_t requests,
-                 bool can_wait) RKNND_REQUIRES(mutex_);
+  Room TryCharge(const std::string& peer, uint64_t bytes, uint32_t requests)
+      RKNND_REQUIRES(mutex_);
   // Charges `peer`, or says why not.
   absl::Status Charge(const std::string& peer, uint64_t bytes,
                       uint32_t requests) RKNND_EXCLUDES(mutex_);
