@@ -3,6 +3,7 @@
 
 #include "bench/remote/calls.h"
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -161,6 +162,9 @@ struct Crowd::Members {
     grpc::ByteBuffer reply;
     grpc::Status status;
     grpc::GenericStub* stub = nullptr;
+    size_t connection = 0;
+    grpc::Alarm alarm;
+    bool pausing = false;  // what ends is the alarm, not a call
   };
 
   explicit Members(Plan with) : plan(std::move(with)) {}
@@ -172,16 +176,29 @@ struct Crowd::Members {
     call->reader->StartCall();
     call->reader->Finish(&call->reply, &call->status, call);
   }
+  // Milliseconds until the server wants to see it again.
+  static int Pause(const Call& call) {
+    const auto& trailers = call.context->GetServerTrailingMetadata();
+    const auto asked = trailers.find("grpc-retry-pushback-ms");
+    if (asked == trailers.end()) return 0;
+    return std::atoi(
+        std::string(asked->second.data(), asked->second.size()).c_str());
+  }
   void Run() {
     void* tag = nullptr;
     bool ok = false;
     while (queue.Next(&tag, &ok)) {
       auto* const call = static_cast<Call*>(tag);
+      if (std::exchange(call->pausing, false)) {
+        if (!ending) Start(call);
+        continue;
+      }
       {
         const std::lock_guard lock(mutex);
         const grpc::StatusCode code = call->status.error_code();
         if (call->status.ok()) {
           ++counts.done;
+          ++counts.done_by[call->connection];
         } else if (code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
                    code == grpc::StatusCode::UNAVAILABLE) {
           ++counts.refused;
@@ -190,7 +207,17 @@ struct Crowd::Members {
           counts.last_failure = call->status.error_message();
         }
       }
-      if (!ending) Start(call);
+      const int pause = call->status.ok() ? 0 : Pause(*call);
+      if (ending) continue;
+      if (pause == 0) {
+        Start(call);
+        continue;
+      }
+      call->pausing = true;
+      call->alarm.Set(
+          &queue,
+          std::chrono::system_clock::now() + std::chrono::milliseconds(pause),
+          call);
     }
   }
 
@@ -205,12 +232,14 @@ struct Crowd::Members {
 };
 
 Crowd::Crowd(const Plan& plan) : members_(std::make_unique<Members>(plan)) {
+  members_->counts.done_by.resize(plan.connections);
   for (int i = 0; i < plan.connections; ++i) {
     members_->stubs.push_back(
         std::make_unique<grpc::GenericStub>(Connect(plan.address)));
     for (int c = 0; c < plan.calls; ++c) {
       auto call = std::make_unique<Members::Call>();
       call->stub = members_->stubs.back().get();
+      call->connection = i;
       members_->Start(call.get());
       members_->calls.push_back(std::move(call));
     }

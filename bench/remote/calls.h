@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace rknnd::bench {
 
@@ -35,7 +36,8 @@ class Calls {
 };
 
 // Many connections with many calls each, all open at one time, the same again
-// as each ends. Thread: one of its own.
+// as each ends, or when the server has asked to come again
+// (grpc-retry-pushback-ms). Thread: one of its own.
 class Crowd {
  public:
   struct Plan {
@@ -53,6 +55,7 @@ class Crowd {
     uint64_t refused = 0;  // RESOURCE_EXHAUSTED, UNAVAILABLE
     uint64_t failed = 0;   // anything else
     std::string last_failure;
+    std::vector<uint64_t> done_by;  // each connection
   };
   [[nodiscard]] Counts counts() const;
 

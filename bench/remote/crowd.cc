@@ -84,12 +84,17 @@ int RunCrowd(const RolePlan& plan) {
   }
   std::puts("ready");
   std::fflush(stdout);
+  SleepFor(plan.warm);
+  const Crowd::Counts before = members.counts();
   SleepFor(plan.seconds);
   const Crowd::Counts counts = members.counts();
-  const nlohmann::json said = {{"done", counts.done},
-                               {"refused", counts.refused},
-                               {"failed", counts.failed},
-                               {"last_failure", counts.last_failure}};
+  std::vector<uint64_t> done_by = counts.done_by;
+  for (size_t i = 0; i < done_by.size(); ++i) done_by[i] -= before.done_by[i];
+  const nlohmann::json said = {{"done", counts.done - before.done},
+                               {"refused", counts.refused - before.refused},
+                               {"failed", counts.failed - before.failed},
+                               {"last_failure", counts.last_failure},
+                               {"done_by", done_by}};
   std::puts(said.dump().c_str());
   std::fflush(stdout);
   _exit(0);
@@ -135,7 +140,8 @@ void MeasureCrowd(double seconds, const std::string& scheduled,
     SleepFor(0.05);
   }
   const auto beside = Said(beat);
-  const auto counts = Said(crowd);
+  auto counts = Said(crowd);
+  counts.erase("done_by");
   unread.Signal(SIGKILL);
 
   const uint64_t grown = most > resident ? most - resident : 0;

@@ -37,7 +37,8 @@ int Main(int argc, char** argv) {
   app.add_option("--out", out, "JSON file to write");
   app.add_option("--seconds", seconds, "of each row")
       ->check(CLI::Range(0.1, 3600.0));
-  app.add_option("--only", only, "one of infer, frames, regions, push, crowd");
+  app.add_option("--only", only,
+                 "one of infer, frames, regions, push, crowd, goodput");
   app.add_option("--crowd", plan.crowd,
                  "when the crowd gets a CPU: idle (no other work) or nice")
       ->check(CLI::IsMember(std::vector<std::string>{"idle", "nice"}));
@@ -51,6 +52,7 @@ int Main(int argc, char** argv) {
   app.add_option("--calls", plan.calls)->group("");
   app.add_option("--frames", plan.frames)->group("");
   app.add_option("--bytes", plan.bytes)->group("");
+  app.add_option("--warm", plan.warm)->group("");
   app.add_option("--stop-after", plan.stop_after)->group("");
   CLI11_PARSE(app, argc, argv);
   if (!plan.role.empty()) {
@@ -68,6 +70,9 @@ int Main(int argc, char** argv) {
   row("push", MeasurePush);
   if (only.empty() || only == "crowd") {
     MeasureCrowd(seconds, plan.crowd, &figures);
+  }
+  if (only.empty() || only == "crowd" || only == "goodput") {
+    MeasureGoodput(seconds, plan.crowd, &figures);
   }
   if (!out.empty()) WriteFigures(out, {{"rows", figures.rows()}});
   return figures.all_hold() ? 0 : 1;

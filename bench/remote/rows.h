@@ -21,6 +21,9 @@ void MeasurePush(double seconds, Figures* figures);
 // RolePlan::crowd.
 void MeasureCrowd(double seconds, const std::string& scheduled,
                   Figures* figures);
+// What 1,000 connections are served beside what eight are, and how evenly.
+void MeasureGoodput(double seconds, const std::string& scheduled,
+                    Figures* figures);
 
 // Processes of the measurements: this program again, with its role's options.
 struct RolePlan {
@@ -32,6 +35,7 @@ struct RolePlan {
   int connections = 1, calls = 1, frames = 1;
   uint64_t bytes = 0;
   std::string crowd = "idle";  // or "nice": when it gets a CPU (crowd.cc)
+  double warm = 0;             // a crowd's time before it counts
   double stop_after = 0;  // stops itself after so long: a peer that never reads
 };
 int RunRole(const RolePlan& plan);

@@ -15,8 +15,10 @@
 
 namespace rknnd::transport {
 
+class Admission;
 class DeliveryWatch;
 class GrpcDoorman;
+class OverloadLog;
 class RequestBudget;
 
 struct GrpcEnvironment {
@@ -31,6 +33,8 @@ struct GrpcEnvironment {
   GrpcDoorman* doorman = nullptr;       // who a peer is
   Board* board = nullptr;               // null: nobody answers for the machine
   RequestBudget* budget = nullptr;      // what requests may hold
+  Admission* admission = nullptr;       // whose turn it is to have that
+  OverloadLog* overload = nullptr;      // requests that nothing was left for
   DeliveryWatch* deliveries = nullptr;  // peers that do not take answers
 };
 

@@ -36,13 +36,14 @@ struct GrpcOptions {
   // client certificate.
   std::string tokens;
 
-  // Limits. A request above one is RESOURCE_EXHAUSTED and nothing of it is
-  // kept.
+  // Limits. What they have no room for waits unread, as far as that has a
+  // limit, and is RESOURCE_EXHAUSTED then.
   uint64_t message_bytes = uint64_t{64} << 20;
   uint64_t memory = uint64_t{256} << 20;  // what all requests hold together
   uint32_t connections = 1024;
   uint32_t streams = 128;    // calls of one connection at one time
-  uint32_t requests = 1024;  // that wait or run, of all connections
+  // That are read or run, of all connections; as many again wait unread.
+  uint32_t requests = 1024;
   base::Nanoseconds keepalive = 20 * base::kSecond;
   // A peer that does not take its answers for so long is disconnected.
   base::Nanoseconds unread = 30 * base::kSecond;

@@ -18,10 +18,13 @@ Number PartOf(Number limit) {
   return std::max<Number>(1, limit - limit / 4);
 }
 
-// Taken ahead for a message that is not read yet: a camera's picture, but no
-// more than this part of what its peer may have.
+// Taken ahead for a peer's first messages: a camera's picture, but no more than
+// this part of what its peer may have.
 constexpr uint64_t kAhead = uint64_t{1} << 20;
 constexpr uint64_t kAheadPart = 64;
+// What is expected of a peer follows larger messages at once, and smaller ones
+// by this part.
+constexpr uint64_t kForget = 16;
 
 }  // namespace
 
@@ -29,7 +32,8 @@ RequestBudget::Hold::Hold(Hold&& other) noexcept
     : budget_(std::exchange(other.budget_, nullptr)),
       peer_(std::move(other.peer_)),
       bytes_(std::exchange(other.bytes_, 0)),
-      ahead_(std::exchange(other.ahead_, 0)) {}
+      ahead_(std::exchange(other.ahead_, 0)),
+      grown_(std::exchange(other.grown_, false)) {}
 
 RequestBudget::Hold& RequestBudget::Hold::operator=(Hold&& other) noexcept {
   if (this == &other) return *this;
@@ -38,6 +42,7 @@ RequestBudget::Hold& RequestBudget::Hold::operator=(Hold&& other) noexcept {
   peer_ = std::move(other.peer_);
   bytes_ = std::exchange(other.bytes_, 0);
   ahead_ = std::exchange(other.ahead_, 0);
+  grown_ = std::exchange(other.grown_, false);
   return *this;
 }
 
@@ -50,6 +55,7 @@ absl::Status RequestBudget::Hold::Grow(uint64_t bytes) {
   if (!charged.ok()) return charged;
   ahead_ -= had;
   bytes_ += bytes - had;
+  grown_ = true;
   return charged;
 }
 
@@ -57,40 +63,86 @@ void RequestBudget::Hold::DropAhead() {
   if (budget_ == nullptr) return;
   const uint64_t ahead = std::exchange(ahead_, 0);
   bytes_ -= ahead;
-  budget_->GiveBack(peer_, ahead, 0);
+  if (ahead != 0) budget_->GiveBack(peer_, ahead, 0, 0);
 }
 
 void RequestBudget::Hold::Release() {
   if (budget_ == nullptr) return;
+  const uint64_t used = grown_ ? bytes_ - ahead_ : 0;
   ahead_ = 0;
-  std::exchange(budget_, nullptr)->GiveBack(peer_, std::exchange(bytes_, 0), 1);
+  grown_ = false;
+  std::exchange(budget_, nullptr)
+      ->GiveBack(peer_, std::exchange(bytes_, 0), 1, used);
 }
 
 RequestBudget::RequestBudget(const Limits& limits)
     : limits_(limits), of_one_{PartOf(limits.bytes), PartOf(limits.requests)} {}
 
 absl::StatusOr<RequestBudget::Hold> RequestBudget::Take(const std::string& peer,
-                                                        uint64_t bytes,
-                                                        bool unread) {
-  const uint64_t ahead =
-      unread ? std::min(kAhead, of_one_.bytes / kAheadPart) : 0;
-  bytes += ahead;
+                                                        uint64_t bytes) {
   absl::Status charged = Charge(peer, bytes, 1);
   if (!charged.ok()) return charged;
   Hold hold;
   hold.budget_ = this;
   hold.peer_ = peer;
   hold.bytes_ = bytes;
-  hold.ahead_ = ahead;
   return hold;
+}
+
+RequestBudget::Room RequestBudget::TryTake(const std::string& peer,
+                                           uint64_t bytes, uint64_t ahead,
+                                           Hold* hold) {
+  {
+    base::MutexLock lock(mutex_);
+    const Room room = TryCharge(peer, bytes + ahead, 1);
+    if (room != Room::kYes) return room;
+  }
+  Hold taken;
+  taken.budget_ = this;
+  taken.peer_ = peer;
+  taken.bytes_ = bytes + ahead;
+  taken.ahead_ = ahead;
+  *hold = std::move(taken);
+  return Room::kYes;
+}
+
+uint64_t RequestBudget::ExpectedBytes(const std::string& peer) const {
+  const uint64_t least = std::min(kAhead, of_one_.bytes / kAheadPart);
+  base::MutexLock lock(mutex_);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || found->second.expected == 0) return least;
+  return std::min(found->second.expected, of_one_.bytes / 2);
+}
+
+RequestBudget::Room RequestBudget::TryCharge(const std::string& peer,
+                                             uint64_t bytes,
+                                             uint32_t requests) {
+  const auto found = peers_.find(peer);
+  const Share has = found == peers_.end() ? Share{} : found->second;
+  // Sums stay below the limits, so that nothing here can overflow.
+  if (usage_.requests + requests > limits_.requests ||
+      bytes > limits_.bytes - usage_.bytes) {
+    return Room::kNone;
+  }
+  if (has.requests + requests > of_one_.requests ||
+      bytes > of_one_.bytes - has.bytes) {
+    return Room::kNotForPeer;
+  }
+  usage_.bytes += bytes;
+  usage_.requests += requests;
+  Share& share = peers_[peer];
+  share.bytes += bytes;
+  share.requests += requests;
+  return Room::kYes;
 }
 
 absl::Status RequestBudget::Charge(const std::string& peer, uint64_t bytes,
                                    uint32_t requests) {
   base::MutexLock lock(mutex_);
+  if (TryCharge(peer, bytes, requests) == Room::kYes) return absl::OkStatus();
+  ++usage_.refused;
   const auto found = peers_.find(peer);
   const Share has = found == peers_.end() ? Share{} : found->second;
-  // Sums stay below the limits, so that nothing here can overflow.
   std::string reason;
   if (usage_.requests + requests > limits_.requests) {
     reason = absl::StrCat("all ", limits_.requests,
@@ -102,33 +154,34 @@ absl::Status RequestBudget::Charge(const std::string& peer, uint64_t bytes,
     reason = absl::StrCat("a request needs ", bytes, " bytes, ",
                           limits_.bytes - usage_.bytes, " of ", limits_.bytes,
                           " are free (grpc.memory)");
-  } else if (bytes > of_one_.bytes - has.bytes) {
+  } else {
     reason = absl::StrCat("a request needs ", bytes, " bytes, a peer may have ",
                           of_one_.bytes, " of the ", limits_.bytes,
                           " (grpc.memory)");
-  } else {
-    usage_.bytes += bytes;
-    usage_.requests += requests;
-    Share& share = peers_[peer];
-    share.bytes += bytes;
-    share.requests += requests;
-    return absl::OkStatus();
   }
-  ++usage_.refused;
   return absl::ResourceExhaustedError(absl::StrCat(
       reason, "; '", peer, "' has ", has.requests, " requests with ", has.bytes,
       " bytes: try again when answers have been read"));
 }
 
 void RequestBudget::GiveBack(const std::string& peer, uint64_t bytes,
-                             uint32_t requests) {
-  base::MutexLock lock(mutex_);
-  usage_.bytes -= bytes;
-  usage_.requests -= requests;
-  const auto found = peers_.find(peer);
-  found->second.bytes -= bytes;
-  found->second.requests -= requests;
-  if (found->second.requests == 0) peers_.erase(found);
+                             uint32_t requests, uint64_t used) {
+  {
+    base::MutexLock lock(mutex_);
+    usage_.bytes -= bytes;
+    usage_.requests -= requests;
+    const auto found = peers_.find(peer);
+    Share& share = found->second;
+    share.bytes -= bytes;
+    share.requests -= requests;
+    if (used > share.expected) {
+      share.expected = used;
+    } else if (used != 0) {
+      share.expected -= (share.expected - used) / kForget;
+    }
+    if (share.requests == 0) peers_.erase(found);
+  }
+  if (on_room_) on_room_();
 }
 
 RequestBudget::Usage RequestBudget::usage() const {

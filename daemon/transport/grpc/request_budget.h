@@ -2,15 +2,17 @@
 // them, and so many bytes of their messages and answers. Taken before a message
 // is read, given back when its answer has left. No peer gets more than three
 // quarters of it, so that one that never reads keeps nobody else out. Asked by
-// the endpoints; sizes and names of peers are theirs, so nothing here trusts
-// them to be small.
+// the endpoints, and by the queue of those who wait for room (admission.h);
+// sizes and names of peers are theirs, so nothing here trusts them to be small.
 
 #ifndef DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_
 #define DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,14 +52,31 @@ class RequestBudget {
     std::string peer_;
     uint64_t bytes_ = 0;
     uint64_t ahead_ = 0;  // of bytes_
+    bool grown_ = false;  // its message has been read
   };
 
   // `peer`: GrpcPeer::account. RESOURCE_EXHAUSTED, saying which limit and who
-  // holds how much of it. `unread`: a message is to be read of which nobody can
-  // tell how long it is, and gRPC gathers all of it first: something is taken
-  // ahead for it, so that no more of them are gathered at once than have room.
-  absl::StatusOr<Hold> Take(const std::string& peer, uint64_t bytes,
-                            bool unread = false);
+  // holds how much of it.
+  absl::StatusOr<Hold> Take(const std::string& peer, uint64_t bytes);
+
+  // The same for who can wait: kNotForPeer, it has its part. `ahead`: bytes of
+  // a message that is to be read, which gRPC gathers first: no more of them are
+  // gathered at once than have room.
+  enum class Room : uint8_t { kYes, kNotForPeer, kNone };
+  Room TryTake(const std::string& peer, uint64_t bytes, uint64_t ahead,
+               Hold* hold);
+  // What to take ahead where nobody can tell how long a message is: what the
+  // peer's last ones held with their answers, while it has some.
+  [[nodiscard]] uint64_t ExpectedBytes(const std::string& peer) const;
+  // Whether no peer can ever have so much.
+  [[nodiscard]] bool IsTooMuch(uint64_t bytes, uint64_t ahead) const {
+    return bytes > of_one_.bytes || ahead > of_one_.bytes - bytes;
+  }
+  // Called when something was given back, on whatever thread, with whatever its
+  // caller has locked. Set while nothing is held.
+  void set_on_room(std::function<void()> on_room) {
+    on_room_ = std::move(on_room);
+  }
 
   struct Usage {
     uint64_t bytes = 0;
@@ -70,16 +89,21 @@ class RequestBudget {
   struct Share {
     uint64_t bytes = 0;
     uint32_t requests = 0;
+    uint64_t expected = 0;  // of its next message; 0: not known
   };
 
+  Room TryCharge(const std::string& peer, uint64_t bytes, uint32_t requests)
+      RKNND_REQUIRES(mutex_);
   // Charges `peer`, or says why not.
   absl::Status Charge(const std::string& peer, uint64_t bytes,
                       uint32_t requests) RKNND_EXCLUDES(mutex_);
-  void GiveBack(const std::string& peer, uint64_t bytes, uint32_t requests)
-      RKNND_EXCLUDES(mutex_);
+  // `used`: what a request held that has ended; 0: nothing can be learned.
+  void GiveBack(const std::string& peer, uint64_t bytes, uint32_t requests,
+                uint64_t used) RKNND_EXCLUDES(mutex_);
 
   const Limits limits_;
   const Limits of_one_;  // the part that one peer may have
+  std::function<void()> on_room_;
   mutable base::Mutex mutex_;
   Usage usage_ RKNND_GUARDED_BY(mutex_);
   std::map<std::string, Share> peers_ RKNND_GUARDED_BY(mutex_);

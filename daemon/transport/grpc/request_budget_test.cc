@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using Hold = RequestBudget::Hold;
+using Room = RequestBudget::Room;
 
 constexpr uint64_t kBytes = 1000;
 constexpr uint32_t kRequests = 8;
@@ -111,37 +112,76 @@ TEST(RequestBudgetTest, UnreadMessagesTakeRoomAheadAndGiveTheRestBack) {
   // Three quarters are one peer's; of that a 64th is taken ahead.
   RequestBudget budget({.bytes = 256 * 1024, .requests = 100});
   constexpr uint64_t kAhead = 3 * 1024;
-  auto hold = budget.Take("a", 100, /*unread=*/true);
-  ASSERT_TRUE(hold.ok()) << hold.status();
+  EXPECT_EQ(budget.ExpectedBytes("a"), kAhead);
+  Hold hold;
+  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &hold), Room::kYes);
   EXPECT_EQ(budget.usage().bytes, 100 + kAhead);
   // Less than that comes out of it, more is charged.
-  ASSERT_TRUE(hold->Grow(1000).ok());
+  ASSERT_TRUE(hold.Grow(1000).ok());
   EXPECT_EQ(budget.usage().bytes, 100 + kAhead);
-  ASSERT_TRUE(hold->Grow(kAhead).ok());
+  ASSERT_TRUE(hold.Grow(kAhead).ok());
   EXPECT_EQ(budget.usage().bytes, 1100 + kAhead);
-  hold->DropAhead();
+  hold.DropAhead();
   EXPECT_EQ(budget.usage().bytes, 1100 + kAhead);
   EXPECT_EQ(budget.usage().requests, 1U);
 
-  auto small = budget.Take("a", 100, /*unread=*/true);
-  ASSERT_TRUE(small.ok() && small->Grow(10).ok());
-  small->DropAhead();
+  Hold small;
+  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &small), Room::kYes);
+  ASSERT_TRUE(small.Grow(10).ok());
+  small.DropAhead();
   EXPECT_EQ(budget.usage().bytes, 1100 + kAhead + 110);
-  small->Release();
-  hold->Release();
+  small.Release();
+  hold.Release();
   EXPECT_EQ(budget.usage().bytes, 0U);
   EXPECT_EQ(budget.usage().requests, 0U);
 }
 
 TEST(RequestBudgetTest, NoMoreMessagesAreGatheredThanHaveRoom) {
   RequestBudget budget({.bytes = 256 * 1024, .requests = 1000});
-  std::vector<RequestBudget::Hold> holds;
+  std::vector<Hold> holds;
+  const uint64_t ahead = budget.ExpectedBytes("a");
   for (;;) {
-    auto hold = budget.Take("a", 0, /*unread=*/true);
-    if (!hold.ok()) break;
-    holds.push_back(*std::move(hold));
+    Hold hold;
+    if (budget.TryTake("a", 0, ahead, &hold) != Room::kYes) break;
+    holds.push_back(std::move(hold));
   }
   EXPECT_EQ(holds.size(), 64U);
+}
+
+TEST(RequestBudgetTest, WhatIsExpectedOfAPeerIsWhatItsLastMessagesHeld) {
+  RequestBudget budget({.bytes = 256 * 1024, .requests = 100});
+  const uint64_t unknown = budget.ExpectedBytes("a");
+  const auto kept = budget.Take("a", 1);
+  const auto send = [&](uint64_t bytes) {
+    auto hold = budget.Take("a", 0);
+    ASSERT_TRUE(hold.ok() && hold->Grow(bytes).ok());
+  };
+  send(20'000);
+  EXPECT_EQ(budget.ExpectedBytes("a"), 20'000U);
+  EXPECT_EQ(budget.ExpectedBytes("b"), unknown);
+  send(4'000);
+  EXPECT_EQ(budget.ExpectedBytes("a"), 19'000U);
+  for (int i = 0; i < 200; ++i) send(4'000);
+  EXPECT_LT(budget.ExpectedBytes("a"), 4'100U);
+  // One that ended unread tells nothing.
+  { const auto unread = budget.Take("a", 50'000); }
+  EXPECT_LT(budget.ExpectedBytes("a"), 4'100U);
+}
+
+TEST(RequestBudgetTest, WhoseRoomIsLackingIsTold) {
+  RequestBudget budget({kBytes, kRequests});
+  Hold first, second, third;
+  ASSERT_EQ(budget.TryTake("a", 0, 700, &first), Room::kYes);
+  EXPECT_EQ(budget.TryTake("a", 0, 100, &second), Room::kNotForPeer);
+  ASSERT_EQ(budget.TryTake("b", 0, 250, &second), Room::kYes);
+  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), Room::kNone);
+  int told = 0;
+  budget.set_on_room([&told] { ++told; });
+  first.Release();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), Room::kYes);
+  EXPECT_FALSE(budget.IsTooMuch(50, 700));
+  EXPECT_TRUE(budget.IsTooMuch(51, 700));
 }
 
 }  // namespace

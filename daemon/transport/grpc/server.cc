@@ -29,6 +29,7 @@
 #include "base/posix/blocked_signals.h"
 #include "base/status/status.h"
 #include "daemon/transport/grpc/addresses.h"
+#include "daemon/transport/grpc/admission.h"
 #include "daemon/transport/grpc/connections.h"
 #include "daemon/transport/grpc/debug/debug_endpoint.h"
 #include "daemon/transport/grpc/delivery_watch.h"
@@ -36,6 +37,7 @@
 #include "daemon/transport/grpc/endpoint.h"
 #include "daemon/transport/grpc/grpc_log.h"
 #include "daemon/transport/grpc/inference/inference_endpoint.h"
+#include "daemon/transport/grpc/overload_log.h"
 #include "daemon/transport/grpc/request_budget.h"
 #include "daemon/transport/grpc/session/session_endpoint.h"
 #include "daemon/transport/grpc/tls.h"
@@ -56,6 +58,13 @@ constexpr int kReflectionThreads = 4;
 constexpr base::Nanoseconds kLeastPingInterval = 5 * base::kSecond;
 // A connection that has not said what it is by then is closed.
 constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
+// What a call may have sent before anybody reads of it, as gRPC keeps it
+// meanwhile; of a message that is read all may come at once. gRPC would make it
+// as much as the network holds.
+constexpr int kUnreadBytes = 16 << 10;
+// A message comes in frames of no more than this: each costs time, and gRPC's
+// own 16 KiB are many of them for a picture.
+constexpr int kFrameBytes = 1 << 20;
 // For answers that are on their way when the server ends.
 constexpr std::chrono::seconds kLastAnswers{2};
 
@@ -116,6 +125,8 @@ class GrpcServerImpl final : public GrpcServer {
   std::vector<std::string> names_;
   std::unique_ptr<base::EventLoop> loop_;  // of the server's thread
   std::optional<DeliveryWatch> deliveries_;
+  std::optional<Admission> admission_;
+  std::optional<OverloadLog> overload_;
   std::vector<std::unique_ptr<GrpcEndpoint>> endpoints_;
   std::thread thread_;
   bool stopped_ = false;
@@ -145,6 +156,10 @@ absl::Status GrpcServerImpl::Begin() {
   environment_.doorman = doorman_.get();
   environment_.budget = &budget_;
   environment_.deliveries = &*deliveries_;
+  environment_.admission = &admission_.emplace(&budget_, options_.requests,
+                                               loop_.get(), environment_.clock);
+  environment_.overload =
+      &overload_.emplace(loop_.get(), environment_.failures);
   RKNND_RETURN_IF_ERROR(MakeEndpoints());
   RKNND_ASSIGN_OR_RETURN(std::vector<GrpcListener> listeners,
                          ListenOnAll(std::move(addresses), options_.keepalive));
@@ -228,6 +243,10 @@ void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
       GRPC_ARG_MAX_CONCURRENT_STREAMS,
       static_cast<int>(std::min<uint32_t>(options_.streams,
                                           std::numeric_limits<int>::max())));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                             kUnreadBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   builder.AddChannelArgument(
       GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       Milliseconds(std::min(kLongestHandshake, options_.keepalive)));

@@ -17,10 +17,7 @@ FailureLog::FailureLog(EventLog* log, const base::Clock* clock)
 
 void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
                        std::string_view what, const absl::Status& status) {
-  {
-    base::MutexLock lock(mutex_);
-    ++failures_[static_cast<size_t>(status.code()) % failures_.size()];
-  }
+  Count(status);
   // Of another machine its pid and uid say nothing.
   std::string who = peer.address.empty()
                         ? absl::StrCat("pid ", peer.pid, " uid ", peer.uid)
@@ -37,6 +34,11 @@ void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
                             absl::StatusCodeToString(status.code()), ": ",
                             Printable(std::string(status.message()))),
                fields);
+}
+
+void FailureLog::Count(const absl::Status& status) {
+  base::MutexLock lock(mutex_);
+  ++failures_[static_cast<size_t>(status.code()) % failures_.size()];
 }
 
 void FailureLog::Note(const std::string& text, const core::EventFields& fields,

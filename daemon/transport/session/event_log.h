@@ -45,6 +45,8 @@ class FailureLog {
   // `what` names the request or the event, as in "CreateContext".
   void Write(const core::SessionPeer& peer, core::SessionId session,
              std::string_view what, const absl::Status& status);
+  // One that others write of: it is in failures() only.
+  void Count(const absl::Status& status);
   // Something of note that a client caused and that did not fail. Counts the
   // same.
   void Note(const std::string& text, const core::EventFields& fields = {},

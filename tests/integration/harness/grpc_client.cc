@@ -111,8 +111,15 @@ class OpenCall final : public GrpcCall {
     call_->Finish(&status, this);
     Next();
     finished_ = over_ = true;
-    return {
+    GrpcResult result{
         static_cast<GrpcCode>(status.error_code()), status.error_message(), {}};
+    const auto& trailers = context_.GetServerTrailingMetadata();
+    const auto again = trailers.find("grpc-retry-pushback-ms");
+    if (again != trailers.end()) {
+      result.come_again = std::chrono::milliseconds(
+          std::stoll({again->second.data(), again->second.size()}));
+    }
+    return result;
   }
 
  private:

@@ -45,6 +45,8 @@ struct GrpcResult {
   GrpcCode code = GrpcCode::kUnknown;
   std::string message;  // of the status
   std::string bytes;    // of the reply
+  // The server asks to come again then ("grpc-retry-pushback-ms").
+  std::optional<std::chrono::milliseconds> come_again = {};
   [[nodiscard]] bool ok() const { return code == GrpcCode::kOk; }
 };
 

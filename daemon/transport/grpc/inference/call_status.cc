@@ -18,6 +18,12 @@ grpc::Status ToGrpc(const absl::Status& status) {
           std::string(status.message().substr(0, kLongest))};
 }
 
+void TellToComeAgain(grpc::ServerContextBase& context,
+                     base::Nanoseconds after) {
+  context.AddTrailingMetadata("grpc-retry-pushback-ms",
+                              std::to_string(after / base::kMillisecond));
+}
+
 base::Nanoseconds DeadlineOf(const grpc::ServerContextBase& context,
                              const base::Clock& clock) {
   using std::chrono::duration_cast;

@@ -1,5 +1,6 @@
-// Between absl's statuses and gRPC's, whose codes are the same; and deadlines
-// of calls by our clock. For the source files that include gRPC.
+// Between absl's statuses and gRPC's, whose codes are the same; deadlines of
+// calls by our clock; and when to come again. For the source files that include
+// gRPC.
 
 #ifndef DAEMON_TRANSPORT_GRPC_INFERENCE_CALL_STATUS_H_
 #define DAEMON_TRANSPORT_GRPC_INFERENCE_CALL_STATUS_H_
@@ -15,6 +16,10 @@ class Status;
 namespace rknnd::transport {
 
 grpc::Status ToGrpc(const absl::Status& status);
+
+// Tells a client that is refused when to try again, in the way that gRPC's own
+// retries understand. Before Finish.
+void TellToComeAgain(grpc::ServerContextBase& context, base::Nanoseconds after);
 
 // InferenceRun::kNoDeadline where the client set none.
 base::Nanoseconds DeadlineOf(const grpc::ServerContextBase& context,

@@ -25,10 +25,12 @@ class RunQueueTest : public ::testing::Test {
   };
 
   InferenceRunPtr Push(uint64_t priority,
-                       base::Nanoseconds deadline = InferenceRun::kNoDeadline) {
+                       base::Nanoseconds deadline = InferenceRun::kNoDeadline,
+                       const char* account = "a") {
     auto run = std::make_shared<Run>();
     run->priority = priority;
     run->deadline = deadline;
+    run->account = account;
     run->set_number(++number_);
     queue_.Push(run);
     return run;
@@ -50,6 +52,37 @@ TEST_F(RunQueueTest, OneIsFirstAndNoPriorityIsLast) {
   EXPECT_EQ(queue_.Pop(), third);
   EXPECT_EQ(queue_.Pop(), none);
   EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(RunQueueTest, AccountsComeInTurnWhateverTheyHaveSent) {
+  constexpr auto kNone = InferenceRun::kNoDeadline;
+  const InferenceRunPtr a1 = Push(0, kNone, "a");
+  const InferenceRunPtr a2 = Push(0, kNone, "a");
+  const InferenceRunPtr a3 = Push(0, kNone, "a");
+  const InferenceRunPtr b1 = Push(0, kNone, "b");
+  EXPECT_EQ(queue_.Pop(), a1);
+  EXPECT_EQ(queue_.Pop(), b1);
+  // Who comes back after its turn is behind those that still wait for theirs.
+  const InferenceRunPtr b2 = Push(0, kNone, "b");
+  const InferenceRunPtr c1 = Push(0, kNone, "c");
+  EXPECT_EQ(queue_.Pop(), a2);
+  EXPECT_EQ(queue_.Pop(), b2);
+  EXPECT_EQ(queue_.Pop(), c1);
+  EXPECT_EQ(queue_.Pop(), a3);
+  EXPECT_TRUE(queue_.empty());
+}
+
+TEST_F(RunQueueTest, WhatWasTakenBackCostsNoTurn) {
+  constexpr auto kNone = InferenceRun::kNoDeadline;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(queue_.Remove(*Push(0, kNone, "a")));
+  }
+  const InferenceRunPtr a = Push(0, kNone, "a");
+  const InferenceRunPtr b1 = Push(0, kNone, "b");
+  const InferenceRunPtr b2 = Push(0, kNone, "b");
+  EXPECT_EQ(queue_.Pop(), a);
+  EXPECT_EQ(queue_.Pop(), b1);
+  EXPECT_EQ(queue_.Pop(), b2);
 }
 
 TEST_F(RunQueueTest, OneThatIsTakenOutIsThereNoMore) {

@@ -6,17 +6,19 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "daemon/transport/grpc/admission.h"
 #include "daemon/transport/grpc/delivery_watch.h"
 #include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/inference/answer.h"
 #include "daemon/transport/grpc/inference/call_status.h"
+#include "daemon/transport/grpc/overload_log.h"
 
 namespace rknnd::transport {
 namespace {
@@ -27,8 +29,6 @@ using Reactor = grpc::ServerGenericBidiReactor;
 // Requests of one stream that are begun and whose answers have not left. The
 // next is not read before.
 constexpr size_t kStreamWindow = 16;
-// What a request holds beside its message and its answer.
-constexpr uint64_t kRequestBytes = 4096;
 
 absl::Status Stopping() {
   return absl::UnavailableError("the daemon stops: ask again in a moment");
@@ -45,8 +45,13 @@ grpc::WriteOptions Plain() {
 
 Inference::Call CallOf(const Context& context, const GrpcPeer& peer,
                        const base::Clock& clock, bool streamed) {
-  return {peer.Describe(), RegionSpace(peer), DeadlineOf(context, clock),
-          streamed};
+  return {peer.Describe(), peer.account, RegionSpace(peer),
+          DeadlineOf(context, clock), streamed};
+}
+
+Admission::Asker AskerOf(const Context& context, const GrpcPeer& peer,
+                         const base::Clock& clock) {
+  return {peer.account, peer.address, DeadlineOf(context, clock)};
 }
 
 // A call that is refused before a message is read.
@@ -58,30 +63,45 @@ class RefusedCall final : public Reactor {
 
 // ---- ModelInfer -------------------------------------------------------------
 
-//   reading --OnReadDone--> running --done--> answering --OnDone--> deleted
-//      |                       |
-//      +--cancelled, stop      +--done with an error--> finished
-//            |
-//            +--> finished without an answer
+//   waiting --its turn--> reading --OnReadDone--> running --done--> answering
+//      |                     |                       |                  |
+//      +--cancelled, stop ---+                       +--error--+        |
+//      |                                                       |        |
+//      +--> finished without an answer <-----------------------+     OnDone
 //
 // What runs is always told its end, on whatever thread, and until then this
-// stays: nobody but that end finishes a call that runs.
+// stays: nobody but that end finishes a call that runs. Nor does anybody but
+// who has its turn finish a call that is being told of it.
 class UnaryCall final : public Reactor, public OpenCall {
  public:
-  UnaryCall(const InferCallParts& parts, Context* context, GrpcPeer peer,
-            RequestBudget::Hold hold)
-      : parts_(parts),
-        context_(context),
-        peer_(std::move(peer)),
-        inference_(Inference::Make(
-            parts.inference,
-            CallOf(*context, peer_, *parts.environment.clock, false),
-            std::move(hold))) {
-    if (parts_.open->Add(this)) {
-      StartRead(&buffer_);
-    } else {
-      FinishUnread(Stopping());
+  UnaryCall(const InferCallParts& parts, Context* context, GrpcPeer peer)
+      : parts_(parts), context_(context), peer_(std::move(peer)) {}
+
+  // Before it is given to gRPC, which keeps it until then.
+  void Begin() {
+    if (!parts_.open->Add(this)) return FinishUnread(Stopping());
+    {
+      const base::MutexLock lock(mutex_);
+      if (state_ != State::kNew) return;
+      state_ = State::kWaiting;
     }
+    parts_.environment.admission->Ask(
+        AskerOf(*context_, peer_, *parts_.environment.clock), 0, &place_,
+        [this](absl::StatusOr<RequestBudget::Hold> hold) {
+          OnTurn(std::move(hold));
+        });
+    absl::Status over;
+    {
+      // Who ended it before it had asked found nothing to withdraw.
+      const base::MutexLock lock(mutex_);
+      if (state_ != State::kEnding ||
+          !parts_.environment.admission->Withdraw(place_)) {
+        return;
+      }
+      state_ = State::kTaken;
+      over = ending_;
+    }
+    FinishWith(over);
   }
 
   void OnReadDone(bool ok) override {
@@ -89,12 +109,19 @@ class UnaryCall final : public Reactor, public OpenCall {
       return FinishUnread(absl::InvalidArgumentError(
           "the call ended before its request was there"));
     }
-    if (claimed_.exchange(true)) return;
     // A reference of its own: the answer may end this call.
-    const std::shared_ptr<Inference> inference = inference_;
+    std::shared_ptr<Inference> inference;
+    {
+      const base::MutexLock lock(mutex_);
+      if (state_ != State::kReading) return;
+      state_ = State::kTaken;
+      inference = inference_;
+    }
     inference->Begin(
         &buffer_, [this](const absl::Status& status, grpc::ByteBuffer* answer) {
-          if (!status.ok()) return Finish(ToGrpc(status));
+          if (!status.ok()) return FinishWith(status);
+          parts_.environment.admission->NoteAnswer(
+              parts_.environment.clock->Now() - granted_);
           buffer_.Swap(answer);
           delivery_ = parts_.environment.deliveries->Begin(
               peer_.Describe(), [context = context_] { context->TryCancel(); });
@@ -102,7 +129,15 @@ class UnaryCall final : public Reactor, public OpenCall {
         });
   }
 
-  void OnCancel() override { inference_->Cancel(); }
+  void OnCancel() override {
+    std::shared_ptr<Inference> inference;
+    {
+      const base::MutexLock lock(mutex_);
+      inference = inference_;
+    }
+    if (inference != nullptr) return inference->Cancel();
+    FinishUnread(ClientGone());
+  }
 
   // What runs is answered by those it runs with.
   void End() override { FinishUnread(Stopping()); }
@@ -114,24 +149,79 @@ class UnaryCall final : public Reactor, public OpenCall {
   }
 
  private:
+  enum class State : uint8_t {
+    kNew,
+    kWaiting,  // for its turn
+    kEnding,   // over, and who tells it of its turn finishes it
+    kReading,
+    kTaken,  // by its request, or its end without one
+  };
+
+  void OnTurn(absl::StatusOr<RequestBudget::Hold> hold) {
+    absl::Status over;
+    {
+      const base::MutexLock lock(mutex_);
+      over = state_ == State::kEnding ? ending_ : hold.status();
+      if (over.ok()) {
+        state_ = State::kReading;
+        granted_ = parts_.environment.clock->Now();
+        inference_ = Inference::Make(
+            parts_.inference,
+            CallOf(*context_, peer_, *parts_.environment.clock, false),
+            *std::move(hold));
+        // In the lock: from now on whoever ends the call may destroy it.
+        return StartRead(&buffer_);
+      }
+      state_ = State::kTaken;
+    }
+    if (OverloadLog::Is(over)) {
+      parts_.environment.overload->Count(peer_.account, over);
+    }
+    FinishWith(over);
+  }
+
   void FinishUnread(const absl::Status& status) {
-    if (claimed_.exchange(true)) return;
+    {
+      const base::MutexLock lock(mutex_);
+      if (state_ == State::kTaken || state_ == State::kEnding) return;
+      if (state_ == State::kWaiting &&
+          !parts_.environment.admission->Withdraw(place_)) {
+        state_ = State::kEnding;
+        ending_ = status;
+        return;
+      }
+      state_ = State::kTaken;
+    }
+    FinishWith(status);
+  }
+
+  void FinishWith(const absl::Status& status) {
+    if (absl::IsResourceExhausted(status)) {
+      TellToComeAgain(*context_, parts_.environment.admission->ComeAgain());
+    }
     Finish(ToGrpc(status));
   }
 
   const InferCallParts& parts_;
   Context* const context_;
   const GrpcPeer peer_;
-  const std::shared_ptr<Inference> inference_;
+  Admission::Place place_;
+  base::Nanoseconds granted_ = 0;
   grpc::ByteBuffer buffer_;  // the request, then the answer
   DeliveryWatch::Guard delivery_;
-  std::atomic<bool> claimed_{false};  // by its request, or its end without one
+
+  base::Mutex mutex_;
+  State state_ RKNND_GUARDED_BY(mutex_) = State::kNew;
+  absl::Status ending_ RKNND_GUARDED_BY(mutex_);
+  // From its turn on.
+  std::shared_ptr<Inference> inference_ RKNND_GUARDED_BY(mutex_);
 };
 
 // ---- ModelStreamInfer -------------------------------------------------------
 
 // Requests are read one after the other and run side by side; answers leave as
-// they come. `open_` counts those between.
+// they come. `open_` counts those between. One that has been read waits for its
+// turn, and none is read meanwhile: HTTP/2 holds the sender back.
 class StreamCall final : public Reactor, public OpenCall {
  public:
   StreamCall(const InferCallParts& parts, Context* context, GrpcPeer peer)
@@ -153,6 +243,7 @@ class StreamCall final : public Reactor, public OpenCall {
       const base::MutexLock lock(mutex_);
       if (ok && !ending_.has_value()) {
         ++open_;
+        asking_ = true;
       } else {
         reading_ = false;
         all_read_ = true;
@@ -160,10 +251,13 @@ class StreamCall final : public Reactor, public OpenCall {
       }
     }
     if (ok) {
-      BeginRequest();
-      const base::MutexLock lock(mutex_);
-      reading_ = false;
-      ReadOn();
+      parts_.environment.admission->Ask(
+          AskerOf(*context_, peer_, *parts_.environment.clock),
+          std::max<size_t>(1, request_.Length()), &place_,
+          [this](absl::StatusOr<RequestBudget::Hold> hold) {
+            OnTurn(std::move(hold));
+          });
+      WithdrawIfEnding();
     }
     FinishIfOver();
   }
@@ -199,25 +293,63 @@ class StreamCall final : public Reactor, public OpenCall {
     RequestBudget::Hold hold;
   };
 
-  void BeginRequest() {
-    auto hold = parts_.environment.budget->Take(peer_.account, kRequestBytes);
+  // Until its end this stays, by `asking_`.
+  void OnTurn(absl::StatusOr<RequestBudget::Hold> hold) {
+    bool ending = false;
+    {
+      const base::MutexLock lock(mutex_);
+      ending = ending_.has_value();
+      if (ending) --open_;
+    }
+    if (!ending) BeginRequest(std::move(hold));
+    bool over = false;
+    {
+      const base::MutexLock lock(mutex_);
+      asking_ = reading_ = false;
+      ReadOn();
+      over = TakeOver();
+    }
+    if (over) FinishNow();
+  }
+
+  // Where what waits for its turn is not to have it any more.
+  void WithdrawIfEnding() {
+    const base::MutexLock lock(mutex_);
+    if (!ending_.has_value() || !asking_ ||
+        !parts_.environment.admission->Withdraw(place_)) {
+      return;
+    }
+    asking_ = reading_ = false;
+    --open_;
+  }
+
+  void BeginRequest(absl::StatusOr<RequestBudget::Hold> hold) {
+    const absl::Status refused = hold.status();
     const auto inference = Inference::Make(
         parts_.inference,
         CallOf(*context_, peer_, *parts_.environment.clock, true),
-        hold.ok() ? *std::move(hold) : RequestBudget::Hold());
-    if (!hold.ok()) {
+        refused.ok() ? *std::move(hold) : RequestBudget::Hold());
+    if (!refused.ok()) {
+      if (OverloadLog::Is(refused)) {
+        parts_.environment.overload->Count(peer_.account, refused);
+      }
       grpc::ByteBuffer none;
       request_.Clear();
-      return OnAnswer(inference, hold.status(), &none);
+      return OnAnswer(inference, refused, &none);
     }
     {
       const base::MutexLock lock(mutex_);
       running_.insert(inference);
     }
-    inference->Begin(&request_, [this, inference](const absl::Status& status,
-                                                  grpc::ByteBuffer* answer) {
-      OnAnswer(inference, status, answer);
-    });
+    inference->Begin(&request_,
+                     [this, inference, begun = parts_.environment.clock->Now()](
+                         const absl::Status& status, grpc::ByteBuffer* answer) {
+                       if (status.ok()) {
+                         parts_.environment.admission->NoteAnswer(
+                             parts_.environment.clock->Now() - begun);
+                       }
+                       OnAnswer(inference, status, answer);
+                     });
   }
 
   void OnAnswer(const std::shared_ptr<Inference>& inference,
@@ -261,6 +393,7 @@ class StreamCall final : public Reactor, public OpenCall {
       }
     }
     for (const auto& inference : running) inference->Cancel();
+    WithdrawIfEnding();
     FinishIfOver();
   }
 
@@ -286,7 +419,7 @@ class StreamCall final : public Reactor, public OpenCall {
   // may be gone, unless a reaction or something in `open_` keeps it.
   bool TakeOver() RKNND_REQUIRES(mutex_) {
     const bool over = (all_read_ || ending_.has_value()) && open_ == 0 &&
-                      !writing_ && !finished_;
+                      !asking_ && !writing_ && !finished_;
     finished_ = finished_ || over;
     return over;
   }
@@ -315,9 +448,11 @@ class StreamCall final : public Reactor, public OpenCall {
   bool errors_end_it_ = false;
   grpc::ByteBuffer request_;       // of whoever reads
   DeliveryWatch::Guard delivery_;  // of whoever writes
+  Admission::Place place_;         // of what was read
 
   base::Mutex mutex_;
   bool reading_ RKNND_GUARDED_BY(mutex_) = false;
+  bool asking_ RKNND_GUARDED_BY(mutex_) = false;  // what was read has no turn
   bool writing_ RKNND_GUARDED_BY(mutex_) = false;
   bool all_read_ RKNND_GUARDED_BY(mutex_) = false;
   bool finished_ RKNND_GUARDED_BY(mutex_) = false;
@@ -341,10 +476,9 @@ class InferCalls final : public grpc::CallbackGenericService {
     auto peer = parts_.environment.doorman->Admit(*context);
     if (!peer.ok()) return new RefusedCall(peer.status());
     if (streamed) return new StreamCall(parts_, context, *std::move(peer));
-    auto hold = parts_.environment.budget->Take(peer->account, kRequestBytes,
-                                                /*unread=*/true);
-    if (!hold.ok()) return new RefusedCall(hold.status());
-    return new UnaryCall(parts_, context, *std::move(peer), *std::move(hold));
+    auto* const call = new UnaryCall(parts_, context, *std::move(peer));
+    call->Begin();
+    return call;
   }
 
  private:

@@ -51,7 +51,6 @@ RequestBudget::Hold Inference::TakeHold() { return std::move(hold_); }
 
 absl::Status Inference::Read(grpc::ByteBuffer* message) {
   absl::Status taken = hold_.Grow(message->Length());
-  hold_.DropAhead();
   if (taken.ok() && !message->Dump(&message_->slices).ok()) {
     taken = absl::InternalError("gRPC does not give the message's bytes");
   }
@@ -139,6 +138,7 @@ absl::Status Inference::Plan() {
   const RequestPlan& plan = message_->plan;
   row = plan.row;
   priority = plan.priority;
+  account = call_.account;
   deadline = call_.deadline;
   if (plan.timeout != 0) deadline = std::min(deadline, begun_ + plan.timeout);
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -167,7 +167,9 @@ absl::Status Inference::Plan() {
     RKNND_RETURN_IF_ERROR(UseRegion(*output.region, output.bytes,
                                     &bindings.outputs[output.index]));
   }
-  return hold_.Grow(answer);
+  RKNND_RETURN_IF_ERROR(hold_.Grow(answer));
+  hold_.DropAhead();
+  return absl::OkStatus();
 }
 
 absl::Status Inference::Fill(std::span<const std::span<std::byte>> inputs) {
@@ -200,6 +202,8 @@ void Inference::Finish(const absl::Status& status, const RunParts& parts,
     input.streamed = call_.streamed;
     WriteAnswer(input, outputs, &answer);
     counted.output = parts_.clock->Now() - start;
+  } else if (OverloadLog::Is(status)) {
+    parts_.overload->Count(call_.account, status);
   } else {
     core::SessionPeer peer;
     peer.address = call_.peer;

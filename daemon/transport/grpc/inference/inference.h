@@ -19,6 +19,7 @@
 #include "daemon/transport/grpc/inference/model_directory.h"
 #include "daemon/transport/grpc/inference/regions.h"
 #include "daemon/transport/grpc/inference/statistics.h"
+#include "daemon/transport/grpc/overload_log.h"
 #include "daemon/transport/grpc/request_budget.h"
 #include "daemon/transport/session/event_log.h"
 
@@ -36,6 +37,7 @@ struct InferenceParts {
   Statistics* statistics = nullptr;
   const base::Clock* clock = nullptr;
   FailureLog* failures = nullptr;
+  OverloadLog* overload = nullptr;
 };
 
 // Thread: any.
@@ -47,6 +49,7 @@ class Inference final : public InferenceRun,
 
   struct Call {
     std::string peer;                          // for the log
+    std::string account;                       // GrpcPeer::account
     std::string region_space;                  // of its peer
     base::Nanoseconds deadline = kNoDeadline;  // on the clock
     bool streamed = false;  // a ModelStreamInferResponse is wanted

@@ -59,7 +59,7 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
         calls_(MakeInferCalls(
             {environment_,
              {engine_.get(), directory_.get(), regions_.get(), &statistics_,
-              environment.clock, environment.failures},
+              environment.clock, environment.failures, environment.overload},
              &open_})) {
     regions_->set_gone(
         [this](uint64_t region) { engine_->OnRegionGone(region); });

@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -64,6 +65,7 @@ class InferenceRun {
   LaneBindings bindings;
   std::vector<NamedRegion> regions;  // that the bindings name
   uint64_t priority = 0;             // the protocol's: 1 is first, 0 last
+  std::string account;               // whose it is: accounts come in turn
   base::Nanoseconds deadline = kNoDeadline;  // of its begin, on the clock
 
   // Copies the inputs that are not in clients' memory; a span for each input,
@@ -82,6 +84,7 @@ class InferenceRun {
   friend class RunQueue;
   base::Nanoseconds arrived_ = 0;
   uint64_t number_ = 0;  // also the job's frame number
+  uint64_t round_ = 0;   // of turns, of the queue it waits in
   uint32_t attempts_ = 0;
   bool cancelled_ = false;
 };

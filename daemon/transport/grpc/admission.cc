@@ -1,0 +1,183 @@
+#include "daemon/transport/grpc/admission.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+
+namespace rknnd::transport {
+namespace {
+
+// What a request holds beside its message and its answer.
+constexpr uint64_t kRequestBytes = 4096;
+// Turns that are given before those who got them are told.
+constexpr size_t kTurns = 16;
+// Who is refused comes again after so long; a crowd that has gone away keeps
+// nobody from coming longer than the second.
+constexpr base::Nanoseconds kSoonest = 50 * base::kMillisecond;
+constexpr base::Nanoseconds kLatest = 30 * base::kSecond;
+// Answers between two who come again: those who were answered ask again, too,
+// and turning somebody away costs time in which others are served.
+constexpr base::Nanoseconds kAnswersBetween = 4;
+// Until it is known how long an answer takes.
+constexpr base::Nanoseconds kPerAnswer = 10 * base::kMillisecond;
+
+}  // namespace
+
+Admission::Admission(RequestBudget* budget, uint32_t waiting,
+                     base::EventLoop* loop, const base::Clock* clock)
+    : budget_(budget),
+      loop_(loop),
+      clock_(clock),
+      queue_(waiting, clock),
+      rate_since_(clock->Now()),
+      per_answer_(kPerAnswer) {
+  budget_->set_on_room([this] { OnRoom(); });
+}
+
+RequestBudget::Room Admission::Try(const std::string& account, uint64_t message,
+                                   RequestBudget::Hold* hold) {
+  return budget_->TryTake(
+      account, kRequestBytes,
+      message != 0 ? message : budget_->ExpectedBytes(account), hold);
+}
+
+void Admission::Ask(const Asker& asker, uint64_t message, Place* place,
+                    Told told) {
+  RequestBudget::Hold hold;
+  std::vector<News> news;
+  {
+    base::MutexLock lock(mutex_);
+    // Nobody passes those who wait; where these wait for room of their own
+    // account, the loop sees it.
+    const RequestBudget::Room room = queue_.size() == 0
+                                         ? Try(asker.account, message, &hold)
+                                         : RequestBudget::Room::kNone;
+    if (room == RequestBudget::Room::kYes) {
+      news.emplace_back(std::move(told), std::move(hold));
+    } else if (budget_->IsTooMuch(kRequestBytes, message)) {
+      news.emplace_back(
+          std::move(told),
+          absl::ResourceExhaustedError(absl::StrCat(
+              "a request of ", message,
+              " bytes is more than a peer may have (grpc.memory)")));
+    } else {
+      const TurnQueue::Entered entered =
+          queue_.Add(asker.account, asker.connection, asker.deadline);
+      place->ticket_ = entered.ticket;
+      waiting_[entered.ticket] = {asker.account, message, std::move(told)};
+      if (entered.displaced.has_value()) {
+        news.push_back(TellLater(
+            *entered.displaced,
+            absl::ResourceExhaustedError(absl::StrCat(
+                queue_.size(),
+                " requests wait for their turn (grpc.requests), and '",
+                queue_.LargestAccount(), "' has most of them"))));
+      }
+      somebody_waits_ = true;
+    }
+  }
+  OnRoom();
+  for (auto& [tell, what] : news) tell(std::move(what));
+}
+
+bool Admission::Withdraw(const Place& place) {
+  base::MutexLock lock(mutex_);
+  if (!queue_.Remove(place.ticket_)) return false;
+  waiting_.erase(place.ticket_);
+  somebody_waits_ = queue_.size() != 0;
+  return true;
+}
+
+Admission::News Admission::TellLater(TurnQueue::Ticket ticket,
+                                     absl::StatusOr<RequestBudget::Hold> what) {
+  const auto found = waiting_.find(ticket);
+  News news{std::move(found->second.told), std::move(what)};
+  waiting_.erase(found);
+  return news;
+}
+
+void Admission::OnRoom() {
+  if (!somebody_waits_) return;
+  {
+    base::MutexLock lock(mutex_);
+    if (std::exchange(posted_, true)) return;
+  }
+  loop_->Post([this] { GiveTurns(); });
+}
+
+void Admission::GiveTurns() {
+  for (;;) {
+    std::vector<News> news;
+    {
+      base::MutexLock lock(mutex_);
+      posted_ = false;
+      for (const TurnQueue::Ticket late : queue_.TakeLate(LeastNeeded())) {
+        news.push_back(TellLater(
+            late, absl::DeadlineExceededError(
+                      "the request waited for its turn until it could not be "
+                      "answered before its deadline")));
+      }
+      while (news.size() < kTurns) {
+        RequestBudget::Hold hold;
+        const auto ticket = queue_.TakeNext([&](TurnQueue::Ticket next) {
+          const Waiting& waiting = waiting_.find(next)->second;
+          switch (Try(waiting.account, waiting.message, &hold)) {
+            case RequestBudget::Room::kYes:
+              return TurnQueue::Answer::kGoes;
+            case RequestBudget::Room::kNotForPeer:
+              return TurnQueue::Answer::kAccountMustWait;
+            case RequestBudget::Room::kNone:
+              break;
+          }
+          return TurnQueue::Answer::kAllMustWait;
+        });
+        if (!ticket.has_value()) break;
+        news.push_back(TellLater(*ticket, std::move(hold)));
+      }
+      somebody_waits_ = queue_.size() != 0;
+    }
+    if (news.empty()) return;
+    for (auto& [tell, what] : news) tell(std::move(what));
+  }
+}
+
+base::Nanoseconds Admission::LeastNeeded() const {
+  // Where nothing runs, nothing tells how long it would take now.
+  if (answers_ < took_.size() || budget_->usage().requests == 0) return 0;
+  return *std::min_element(took_.begin(), took_.end());
+}
+
+void Admission::NoteAnswer(base::Nanoseconds took) {
+  base::MutexLock lock(mutex_);
+  took_[answers_++ % took_.size()] = took;
+  ++rate_answers_;
+  const base::Nanoseconds since = clock_->Now() - rate_since_;
+  if (since < base::kSecond) return;
+  // After a pause it would be the pause.
+  if (since < kLatest) {
+    per_answer_ = since / static_cast<base::Nanoseconds>(rate_answers_);
+  }
+  rate_answers_ = 0;
+  rate_since_ += since;
+}
+
+base::Nanoseconds Admission::ComeAgain() {
+  base::MutexLock lock(mutex_);
+  const base::Nanoseconds now = clock_->Now();
+  // Half of those who wait: the queue is not to run empty meanwhile.
+  const base::Nanoseconds queue =
+      per_answer_ * static_cast<base::Nanoseconds>(queue_.size() / 2);
+  next_return_ = std::max({next_return_ + kAnswersBetween * per_answer_,
+                           now + queue, now + kSoonest});
+  // From half of it on again, so that they do not all come at the end.
+  if (next_return_ > now + kLatest) next_return_ = now + kLatest / 2;
+  return next_return_ - now;
+}
+
+size_t Admission::waiting() const {
+  base::MutexLock lock(mutex_);
+  return queue_.size();
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,200 @@
+#include "daemon/transport/grpc/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/transport/grpc/overload_log.h"
+#include "daemon/transport/session/testing/recorded_lines.h"
+
+namespace rknnd::transport {
+namespace {
+
+using transport::testing::RecordedLines;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr uint64_t kBytes = uint64_t{1} << 20;
+constexpr uint32_t kWaiting = 3;
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  struct Call {
+    Admission::Place place;
+    RequestBudget::Hold hold;
+    absl::Status status = absl::UnknownError("not told");
+  };
+
+  AdmissionTest() : loop_(*base::EventLoop::Create(&clock_)) {}
+
+  void RunLoop() {
+    for (int round = 0; round < 3; ++round) {
+      loop_->Quit();
+      loop_->Run();
+    }
+  }
+  std::unique_ptr<Call> Ask(
+      const std::string& account, uint64_t message = 700 << 10,
+      base::Nanoseconds deadline = TurnQueue::kNoDeadline) {
+    auto call = std::make_unique<Call>();
+    admission_.Ask({account, account + ":1", deadline}, message, &call->place,
+                   [to = call.get()](absl::StatusOr<RequestBudget::Hold> hold) {
+                     EXPECT_TRUE(absl::IsUnknown(to->status)) << "told twice";
+                     to->status = hold.status();
+                     if (hold.ok()) to->hold = *std::move(hold);
+                   });
+    return call;
+  }
+  static bool Waits(const Call& call) { return absl::IsUnknown(call.status); }
+
+  base::FakeClock clock_;
+  std::unique_ptr<base::EventLoop> loop_;
+  RequestBudget budget_{{kBytes, 100}};
+  Admission admission_{&budget_, kWaiting, loop_.get(), &clock_};
+};
+
+TEST_F(AdmissionTest, WhereThereIsRoomNobodyWaits) {
+  const auto call = Ask("a");
+  EXPECT_TRUE(call->status.ok());
+  EXPECT_EQ(call->hold.bytes(), (700 << 10) + 4096U);
+  EXPECT_FALSE(admission_.Withdraw(call->place));
+}
+
+TEST_F(AdmissionTest, WhoWaitsGoesWhenARequestHasEnded) {
+  const auto first = Ask("a");
+  const auto second = Ask("a");
+  const auto other = Ask("b");
+  RunLoop();
+  EXPECT_TRUE(Waits(*second));
+  EXPECT_TRUE(Waits(*other));
+  EXPECT_EQ(admission_.waiting(), 2U);
+  first->hold.Release();
+  RunLoop();
+  EXPECT_TRUE(second->status.ok());
+  EXPECT_TRUE(Waits(*other));
+  second->hold.Release();
+  RunLoop();
+  EXPECT_TRUE(other->status.ok());
+}
+
+TEST_F(AdmissionTest, WhatFitsGoesPastAnAccountThatHasItsPart) {
+  const auto first = Ask("a");
+  const auto second = Ask("a", 100 << 10);
+  EXPECT_TRUE(Waits(*second));
+  const auto other = Ask("b", 100 << 10);
+  RunLoop();
+  EXPECT_TRUE(other->status.ok());
+  EXPECT_TRUE(Waits(*second));
+}
+
+TEST_F(AdmissionTest, WhatCanNeverFitIsRefusedAtOnce) {
+  const auto call = Ask("a", kBytes);
+  EXPECT_TRUE(absl::IsResourceExhausted(call->status));
+  EXPECT_THAT(std::string(call->status.message()), HasSubstr("grpc.memory"));
+}
+
+TEST_F(AdmissionTest, WhoWithdrawsHearsNothing) {
+  const auto first = Ask("a");
+  const auto second = Ask("a");
+  EXPECT_TRUE(admission_.Withdraw(second->place));
+  EXPECT_FALSE(admission_.Withdraw(second->place));
+  first->hold.Release();
+  RunLoop();
+  EXPECT_TRUE(Waits(*second));
+  EXPECT_EQ(budget_.usage().requests, 0U);
+}
+
+TEST_F(AdmissionTest, WhatIsTooLateIsNotWaitedFor) {
+  auto running = Ask("a");
+  // An answer takes 10 ms.
+  for (int i = 0; i < 16; ++i) admission_.NoteAnswer(10 * base::kMillisecond);
+  const auto late = Ask("a", 700 << 10, clock_.Now() + 9 * base::kMillisecond);
+  const auto good = Ask("b", 700 << 10, clock_.Now() + 11 * base::kMillisecond);
+  RunLoop();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late->status)) << late->status;
+  EXPECT_TRUE(Waits(*good));
+  // Where nothing runs there is nothing to go by.
+  running->hold.Release();
+  RunLoop();
+  EXPECT_TRUE(good->status.ok());
+  good->hold.Release();
+  EXPECT_TRUE(Ask("a", 700 << 10, clock_.Now() + 1)->status.ok());
+}
+
+TEST_F(AdmissionTest, WhereAllPlacesAreTakenWhoHasMostIsToldToComeAgain) {
+  const auto first = Ask("a");
+  std::vector<std::unique_ptr<Call>> waiting;
+  for (uint32_t i = 0; i < kWaiting; ++i) waiting.push_back(Ask("a"));
+  const auto more = Ask("a");
+  EXPECT_TRUE(absl::IsResourceExhausted(more->status));
+  EXPECT_THAT(std::string(more->status.message()), HasSubstr("'a'"));
+  const auto other = Ask("b");
+  EXPECT_TRUE(Waits(*other));
+  EXPECT_TRUE(absl::IsResourceExhausted(waiting.back()->status));
+  EXPECT_TRUE(Waits(*waiting.front()));
+}
+
+TEST_F(AdmissionTest, EverybodyIsToldAnotherTime) {
+  // 100 answers a second.
+  for (int i = 0; i < 100; ++i) {
+    clock_.Advance(10 * base::kMillisecond);
+    admission_.NoteAnswer(base::kMillisecond);
+  }
+  const base::Nanoseconds first = admission_.ComeAgain();
+  EXPECT_EQ(first, 50 * base::kMillisecond);
+  EXPECT_EQ(admission_.ComeAgain(), 90 * base::kMillisecond);
+  EXPECT_EQ(admission_.ComeAgain(), 130 * base::kMillisecond);
+  clock_.Advance(20 * base::kMillisecond);
+  EXPECT_EQ(admission_.ComeAgain(), 150 * base::kMillisecond);
+  // However many there are, none comes later than that, nor all at one time.
+  base::Nanoseconds last = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const base::Nanoseconds next = admission_.ComeAgain();
+    EXPECT_NE(next, last);
+    EXPECT_LE(next, 30 * base::kSecond);
+    last = next;
+  }
+  EXPECT_GE(last, 15 * base::kSecond);
+}
+
+TEST(OverloadLogTest, OneLineASecondHasTheCounts) {
+  base::FakeClock clock;
+  RecordedLines lines;
+  FailureLog failures(&lines, &clock);
+  const auto loop = *base::EventLoop::Create(&clock);
+  const auto run = [&] {
+    for (int round = 0; round < 3; ++round) {
+      loop->Quit();
+      loop->Run();
+    }
+  };
+  OverloadLog log(loop.get(), &failures);
+  const absl::Status full = absl::ResourceExhaustedError("all is taken");
+  for (int i = 0; i < 1000; ++i) log.Count("192.0.2.7", full);
+  log.Count("ci", absl::DeadlineExceededError("too late"));
+  run();
+  EXPECT_THAT(lines.lines, IsEmpty());
+  clock.Advance(base::kSecond);
+  run();
+  ASSERT_THAT(lines.lines, SizeIs(1));
+  EXPECT_THAT(lines.lines[0], HasSubstr("1000 requests refused and 1 too"));
+  EXPECT_THAT(lines.lines[0], HasSubstr("'ci': too late"));
+  EXPECT_EQ(failures.failures()[static_cast<size_t>(full.code())], 1000U);
+  clock.Advance(10 * base::kSecond);
+  run();
+  EXPECT_THAT(lines.lines, SizeIs(1));
+  log.Count("ci", full);
+  run();
+  clock.Advance(base::kSecond);
+  run();
+  EXPECT_THAT(lines.lines, SizeIs(2));
+}
+
+}  // namespace
+}  // namespace rknnd::transport
