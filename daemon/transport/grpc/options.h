@@ -41,7 +41,7 @@ struct GrpcOptions {
   uint64_t message_bytes = uint64_t{64} << 20;
   uint64_t memory = uint64_t{256} << 20;  // what all requests hold together
   uint32_t connections = 1024;
-  uint32_t streams = 128;    // calls of one connection at one time
+  uint32_t streams = 128;  // calls of one connection at one time
   // That are read or run, of all connections; as many again wait unread.
   uint32_t requests = 1024;
   base::Nanoseconds keepalive = 20 * base::kSecond;
