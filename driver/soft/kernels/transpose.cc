@@ -62,21 +62,24 @@ std::optional<Matrices> AsMatrices(const Shape& to, const Shape& strides) {
   return found;
 }
 
-// Columns that are turned at a time: so many cache lines.
-constexpr int64_t kStrip = 64;
-int64_t StripsOf(const Matrices& all) {
-  return (all.columns + kStrip - 1) / kStrip;
+// Columns that are cut and turned at a time: one cache line, and four.
+constexpr int64_t kLine = 16, kStrip = 64;
+int64_t LinesOf(const Matrices& all) {
+  return (all.columns + kLine - 1) / kLine;
 }
 
-// Some strips of all the matrices.
-void Turn(const Matrices& all, Range strips, const float* from, float* to) {
-  const int64_t in_each = StripsOf(all);
-  for (int64_t strip = strips.begin; strip < strips.end; ++strip) {
-    const int64_t matrix = strip / in_each * all.rows * all.columns;
-    const int64_t c = strip % in_each * kStrip;
-    TurnFloats(from + matrix + c, all.columns, all.rows,
-               std::min(kStrip, all.columns - c), to + matrix + c * all.rows,
-               all.rows);
+// Some lines of columns of all the matrices.
+void Turn(const Matrices& all, Range lines, const float* from, float* to) {
+  const int64_t in_each = LinesOf(all);
+  for (int64_t line = lines.begin; line < lines.end;) {
+    const int64_t matrix = line / in_each, first = line % in_each * kLine;
+    const int64_t at = matrix * all.rows * all.columns;
+    const int64_t end = std::min((matrix + 1) * in_each, lines.end);
+    const int64_t columns =
+        std::min({kStrip, (end - line) * kLine, all.columns - first});
+    TurnFloats(from + at + first, all.columns, all.rows, columns,
+               to + at + first * all.rows, all.rows);
+    line += (columns + kLine - 1) / kLine;
   }
 }
 
@@ -89,11 +92,11 @@ MadeKernel MakeTranspose(const KernelRequest& request) {
   const Shape& to = request.outputs[0].shape;
   const std::optional<Matrices> matrices = AsMatrices(to, strides);
   if (matrices.has_value() && request.outputs[0].type == DataType::kFloat32) {
-    const int64_t strips = matrices->count * StripsOf(*matrices);
+    const int64_t lines = matrices->count * LinesOf(*matrices);
     return MakeSharedKernel(
-        WorkOf(request), strips,
-        [all = *matrices, strips](Inputs inputs, Outputs outputs, Part part) {
-          Turn(all, ShareOf(part, strips), As<float>(inputs[0]),
+        WorkOf(request), lines,
+        [all = *matrices, lines](Inputs inputs, Outputs outputs, Part part) {
+          Turn(all, ShareOf(part, lines), As<float>(inputs[0]),
                As<float>(outputs[0]));
         });
   }
