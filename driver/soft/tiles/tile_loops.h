@@ -40,18 +40,21 @@ struct VectorsOf;
 template <>
 struct VectorsOf<4> {
   using Ints [[gnu::vector_size(16)]] = int32_t;
+  using Unsigned [[gnu::vector_size(16)]] = uint32_t;
   using Floats [[gnu::vector_size(16)]] = float;
   using Bytes [[gnu::vector_size(4)]] = int8_t;
 };
 template <>
 struct VectorsOf<8> {
   using Ints [[gnu::vector_size(32)]] = int32_t;
+  using Unsigned [[gnu::vector_size(32)]] = uint32_t;
   using Floats [[gnu::vector_size(32)]] = float;
   using Bytes [[gnu::vector_size(8)]] = int8_t;
 };
 template <>
 struct VectorsOf<16> {
   using Ints [[gnu::vector_size(64)]] = int32_t;
+  using Unsigned [[gnu::vector_size(64)]] = uint32_t;
   using Floats [[gnu::vector_size(64)]] = float;
   using Bytes [[gnu::vector_size(16)]] = int8_t;
 };
@@ -60,6 +63,7 @@ template <class V>
 struct TileLoops {
   static constexpr size_t kLanes = V::kLanes;
   using Ints = typename VectorsOf<kLanes>::Ints;
+  using Unsigned = typename VectorsOf<kLanes>::Unsigned;
   using Floats = typename VectorsOf<kLanes>::Floats;
   using Bytes = typename VectorsOf<kLanes>::Bytes;
   static constexpr bool kIsFloat = V::kForm == TileForm::kFloat;
@@ -152,7 +156,7 @@ struct TileLoops {
       }
     } else if (rounding.output == TileOutput::kSum) {
       for (size_t p = 0; p < kCount; ++p, pixel += step) {
-        Store(Whole(sums[p]) + rounding.start, valid, pixel);
+        Store(Sum(Whole(sums[p]), rounding.start), valid, pixel);
       }
     } else if (rounding.sloped) {
       FinishBytes<kCount, true>(rounding, sums, valid, pixel, step);
@@ -178,12 +182,17 @@ struct TileLoops {
       }
     }
   }
+  // Wraps, as ONNX's sums do.
+  static Ints Sum(const Ints& a, const Ints& b) {
+    return reinterpret_cast<Ints>(reinterpret_cast<Unsigned>(a) +
+                                  reinterpret_cast<Unsigned>(b));
+  }
   static Ints Whole(const Ints& sums) { return sums; }
   static Ints Whole(const Floats& sums) {
     return __builtin_convertvector(sums, Ints);
   }
   static Floats Real(const Ints& sums, const Rounding& rounding) {
-    const Ints all = sums + rounding.start;
+    const Ints all = Sum(sums, rounding.start);
     return __builtin_convertvector(all, Floats);
   }
   static Floats Real(const Floats& sums, const Rounding&) { return sums; }
