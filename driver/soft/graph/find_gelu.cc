@@ -17,7 +17,9 @@
 namespace rknnd::soft {
 namespace {
 
-constexpr size_t kMostFactors = 6;
+// Of one product: more than any way of writing it has. Files may have chains of
+// thousands.
+constexpr int kMostNodes = 8;
 
 class Gelus {
  public:
@@ -48,6 +50,7 @@ class Gelus {
   struct Product {
     float number = 1.0F;
     std::vector<ValueId> factors;
+    int nodes = 0;  // that are part of it
   };
 
   static bool Near(float a, float b) { return std::fabs(a - b) < 1e-4F * b; }
@@ -88,7 +91,8 @@ class Gelus {
     }
     const Node* maker = value == kNoValue ? nullptr : Maker(value);
     const bool is_own = maker != nullptr && uses_.count(value) == 1 &&
-                        product.factors.size() < kMostFactors;
+                        product.nodes < kMostNodes;
+    if (is_own) ++product.nodes;
     if (is_own && IsStandard(*maker, "Mul")) {
       Take(*maker, 0, product);
       Take(*maker, 1, product);

@@ -330,6 +330,21 @@ TEST(PassesTest, GeluIsFoundAsExportersWriteIt) {
   EXPECT_EQ(graph.nodes[1].epilogue.activation, Activation::kGeluTanh);
 }
 
+// Of so many products each is the last of some; a file of a MiB has them.
+TEST(PassesTest, LookingForGeluEndsInLongChainsOfProducts) {
+  constexpr int kNodes = 30000;
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4}).Floats("half", {}, {0.5F});
+  std::string last = "x";
+  for (int i = 0; i < kNodes; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    builder.Node("Mul", {last, "half"}, {name});
+    last = name;
+  }
+  builder.Node("Identity", {last}, {"y"}).Output("y", {1, 4});
+  EXPECT_EQ(LayerTypes(AfterPasses(builder)).size(), size_t{kNodes});
+}
+
 TEST(PassesTest, OtherNumbersMakeNoGelu) {
   for (const float half : {0.5F, 0.4F}) {
     OnnxBuilder builder = Conv();
