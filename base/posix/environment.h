@@ -1,4 +1,5 @@
-// What the surroundings of a program ask of the libraries in it.
+// Environment variables, as libraries may read them: also in programs that have
+// rights which whoever started them has not.
 
 #ifndef BASE_POSIX_ENVIRONMENT_H_
 #define BASE_POSIX_ENVIRONMENT_H_

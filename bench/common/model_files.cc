@@ -21,6 +21,12 @@ std::string FindSharedModel(const std::string& name) {
   return fs::exists(path, error) ? path.string() : "";
 }
 
+std::string ModelName(const fs::path& path) {
+  return path.filename() == "model.onnx"
+             ? path.parent_path().filename().string()
+             : path.stem().string();
+}
+
 std::vector<fs::path> FindModels() {
   std::vector<fs::path> models = {RKNND_SOURCE_ROOT
                                   "/examples/detector/detector.onnx"};

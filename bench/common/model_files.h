@@ -15,6 +15,8 @@ namespace rknnd::bench {
 std::filesystem::path SharedModels();
 // One of them; empty where it is not there.
 std::string FindSharedModel(const std::string& name);
+// What tables call a file: its folder's name where it is such a one.
+std::string ModelName(const std::filesystem::path& path);
 // The detector, then all of them by name. Says on stderr when there are none.
 std::vector<std::filesystem::path> FindModels();
 

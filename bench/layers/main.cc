@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bench/common/failure.h"
 #include "bench/common/model_files.h"
 #include "bench/layers/alone.h"
 #include "driver/soft/graph/passes.h"
@@ -98,9 +98,7 @@ void RunInTurns(BoundModel& model, int rounds, Figures& figures) {
 
 Figures Measure(driver::Device& device, const fs::path& path, int rounds) {
   Figures figures;
-  figures.model = path.filename() == "model.onnx"
-                      ? path.parent_path().filename().string()
-                      : path.stem().string();
+  figures.model = ModelName(path);
   const std::vector<std::byte> bytes = soft::testing::ReadFile(path);
   const auto model = Need(device.Load({bytes, "", figures.model}));
   const driver::ProgramInfo& program = model->info().programs.at(0);
@@ -168,7 +166,7 @@ int Main(int argc, char** argv) {
   app.add_option("models", given, "ONNX files, instead of the known ones")
       ->check(CLI::ExistingFile);
   CLI11_PARSE(app, argc, argv);
-  try {
+  return RunMain("layers", [&] {
     const auto device =
         Need(soft::OpenSoftDevice({.kind = "soft", .soc = "rk3588"}));
     device->EnterWorker();
@@ -189,16 +187,9 @@ int Main(int argc, char** argv) {
       PrintLayers(figures, shown);
       rows.push_back(ToJson(figures));
     }
-    if (!out.empty()) {
-      std::ofstream(out)
-          << nlohmann::json({{"models", rows}, {"holds", holds}}).dump(1)
-          << '\n';
-    }
+    if (!out.empty()) WriteFigures(out, {{"models", rows}, {"holds", holds}});
     return holds ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rknnd-bench-layers: %s\n", error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace

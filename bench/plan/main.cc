@@ -49,9 +49,7 @@ void Require(const absl::Status& status) {
 
 nlohmann::json Measure(const fs::path& path, const soft::SocProfile& soc,
                        int block) {
-  const std::string name = path.filename() == "model.onnx"
-                               ? path.parent_path().filename().string()
-                               : path.stem().string();
+  const std::string name = ModelName(path);
   absl::StatusOr<soft::Graph> graph = soft::ImportOnnx(Read(path), name);
   Require(graph.status());
   const size_t nodes = graph->nodes.size();

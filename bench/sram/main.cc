@@ -56,9 +56,7 @@ struct Planned {
 Planned Load(driver::Device& device, const fs::path& path) {
   Planned planned;
   planned.path = path;
-  planned.name = path.filename() == "model.onnx"
-                     ? path.parent_path().filename().string()
-                     : path.stem().string();
+  planned.name = ModelName(path);
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   driver::LoadRequest request;

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "daemon/core/waiting_lines.h"  // IsEarlier
+
 namespace rknnd::core {
 namespace {
 
@@ -15,11 +17,6 @@ namespace {
 constexpr base::Nanoseconds kEachLoad = 5 * base::kMillisecond;
 constexpr base::Nanoseconds kEachByte = 10;
 constexpr base::Nanoseconds kLongest = 60 * base::kSecond;
-
-// Virtual time wraps; all that are compared lie close together.
-bool IsEarlier(uint64_t a, uint64_t b) {
-  return static_cast<int64_t>(a - b) < 0;
-}
 
 uint64_t VirtualTime(base::Nanoseconds time, uint32_t weight) {
   constexpr uint64_t kScale = 100;  // the usual weight

@@ -31,8 +31,9 @@ inline uint64_t Later(uint64_t a, uint64_t b) {
   return IsEarlier(a, b) ? b : a;
 }
 
-// What so much NPU time adds to the virtual time of a flow. A year of all cores
-// at the least weight is far from the half of the range that would matter.
+// What so much NPU time adds to the virtual time of a flow. Days of all cores,
+// at the least part of the least weight, are within the half of the range that
+// would matter.
 inline uint64_t Virtual(base::Nanoseconds time, uint32_t weight) {
   return static_cast<uint64_t>(time) * 16 * FlowWeight::kScale / weight;
 }

@@ -17,22 +17,29 @@ namespace {
 RKNND_INLINE float Least(float a, float b) { return a < b ? a : b; }
 RKNND_INLINE float Most(float a, float b) { return a > b ? a : b; }
 
-// e^x: x = n ln 2 + r, a polynomial for e^r (largest relative error 1e-7), 2^n
-// in two factors so that the ends of the range come out as 0 and infinity.
-RKNND_INLINE float Exp(float x) {
-  constexpr float kLog2E = 1.44269504F;
+constexpr float kLog2E = 1.44269504F;
+
+// e^r of x = n ln 2 + r, n being the nearest integer: a polynomial, its largest
+// relative error 1e-7.
+RKNND_INLINE float ExpOfRest(float x, float n) {
   constexpr float kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
-  const float bounded = Most(Least(x, 89.0F), -104.0F);
-  const float n = (bounded * kLog2E + kRound) - kRound;
-  const float r = (bounded - n * kLn2High) - n * kLn2Low;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
+  return p * r * r + r + 1.0F;
+}
+
+// e^x, 2^n in two factors so that the ends of the range come out as 0 and
+// infinity.
+RKNND_INLINE float Exp(float x) {
+  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+  const float bounded = Most(Least(x, 89.0F), -104.0F);
+  const float n = (bounded * kLog2E + kRound) - kRound;
+  const float p = ExpOfRest(bounded, n);
   const auto whole = static_cast<int32_t>(n);
   const int32_t half = whole >> 1;
   const float first = std::bit_cast<float>((half + 127) << 23);
@@ -45,8 +52,6 @@ RKNND_INLINE float Exp(float x) {
 // one factor holds 2^n. What is not a number stays so.
 RKNND_INLINE float BoundedExp(float x) {
   constexpr float kBound = 86.0F;
-  constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
   // Rounds, as above, and leaves n in the place of an exponent, shifted.
   constexpr float kRound = 12582912.0F + 127.0F;
   constexpr int kExponent = 23;
@@ -54,14 +59,7 @@ RKNND_INLINE float BoundedExp(float x) {
   const float bounded = below < -kBound ? -kBound : below;
   const float shifted = bounded * kLog2E + kRound;
   const float n = shifted - kRound;
-  const float r = (bounded - n * kLn2High) - n * kLn2Low;
-  float p = 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
+  const float p = ExpOfRest(bounded, n);
   return p *
          std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << kExponent);
 }

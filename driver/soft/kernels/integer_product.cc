@@ -29,8 +29,9 @@ struct IntegerProduct::Zeros {
   DataType a_type, b_type;
   ZeroPoints a, b;
   int32_t a_more, b_more;  // in form
-  const int32_t* column_sums;
-  const int32_t* row_sums;
+  // These wrap, as the sums of tiles do.
+  const uint32_t* column_sums;
+  const uint32_t* row_sums;
 
   [[nodiscard]] int32_t OfRow(int64_t row) const {
     return a_more +
@@ -73,8 +74,8 @@ IntegerProduct::IntegerProduct(const IntegerProductSpec& spec, CpuLevel level)
 }
 
 void IntegerProduct::Pack(const std::byte* b, std::byte* scratch) const {
-  auto* const sums = As<int32_t>(scratch + sums_at_);
-  std::fill_n(sums, spec_.n, 0);
+  auto* const sums = As<uint32_t>(scratch + sums_at_);
+  std::fill_n(sums, spec_.n, 0U);
   const auto flip = IsSigned(spec_.b) ? std::byte{0} : std::byte{0x80};
   constexpr auto kCell = static_cast<int64_t>(kWeightCell);
   for (int64_t block = 0; block < packed_.blocks(); ++block) {
@@ -94,7 +95,7 @@ void IntegerProduct::Pack(const std::byte* b, std::byte* scratch) const {
         for (int64_t c = 0; c < columns; ++c) {
           const std::byte w = from[c * step] ^ flip;
           to[c * kCell + i] = w;
-          sums[first + c] += static_cast<int8_t>(w);
+          sums[first + c] += static_cast<uint32_t>(static_cast<int8_t>(w));
         }
       }
       to += packed_.StepOf(block);
@@ -109,22 +110,21 @@ void IntegerProduct::Multiply(const std::byte* a, ZeroPoints a_zero,
   int32_t more = 0;
   if (loops_.form == TileForm::kUnsigned && a_signed) more = 128;
   if (loops_.form == TileForm::kSigned && !a_signed) more = -128;
-  std::array<int32_t, kRowsAtOnce> row_sums = {};
+  std::array<uint32_t, kRowsAtOnce> row_sums = {};
   const Zeros zeros = {spec_.a,
                        spec_.b,
                        a_zero,
                        b_zero,
                        more,
                        IsSigned(spec_.b) ? 0 : -128,
-                       As<int32_t>(scratch + sums_at_),
+                       As<uint32_t>(scratch + sums_at_),
                        row_sums.data()};
   // One number for each column is all that tiles add by themselves.
   const bool at_once = !a_zero.many && !b_zero.many && zeros.OfColumn(0) == 0;
   auto* const starts = As<int32_t>(scratch + starts_at_);
   for (int64_t n = 0; n < spec_.n; ++n) {
-    starts[n] =
-        static_cast<int32_t>(static_cast<uint32_t>(-zeros.OfRow(0)) *
-                             static_cast<uint32_t>(zeros.column_sums[n]));
+    starts[n] = static_cast<int32_t>(static_cast<uint32_t>(-zeros.OfRow(0)) *
+                                     zeros.column_sums[n]);
   }
   const size_t row_bytes = static_cast<size_t>(spec_.k) * SizeOf(loops_.form);
   const size_t size = SizeOf(epilogue_.output);
@@ -143,12 +143,12 @@ void IntegerProduct::Multiply(const std::byte* a, ZeroPoints a_zero,
     const std::byte* const from = a + row * spec_.k;
     loops_.convert(from, a_signed, static_cast<size_t>(count * spec_.k), rows);
     for (int64_t i = 0; i < count && !at_once; ++i) {
-      int32_t sum = 0;
+      uint32_t sum =
+          static_cast<uint32_t>(spec_.k) * static_cast<uint32_t>(more);
       for (int64_t k = 0; k < spec_.k; ++k) {
-        sum += ByteAt(spec_.a, from, i * spec_.k + k);
+        sum += static_cast<uint32_t>(ByteAt(spec_.a, from, i * spec_.k + k));
       }
-      row_sums[static_cast<size_t>(i)] =
-          sum + static_cast<int32_t>(spec_.k) * more;
+      row_sums[static_cast<size_t>(i)] = sum;
     }
     tile.count = static_cast<size_t>(count);
     for (int64_t block = 0; block < packed_.blocks(); ++block) {
@@ -182,21 +182,19 @@ void IntegerProduct::Finish(const int32_t* sums, int64_t row, int64_t count,
                             std::byte* output) const {
   const TileEpilogue& e = epilogue_;
   const auto first = static_cast<size_t>(column);
-  const int32_t* const column_sums = zeros.column_sums + column;
+  const uint32_t* const column_sums = zeros.column_sums + column;
   std::array<int32_t, kChannelBlock> column_zeros, exact;
   for (int64_t c = 0; c < columns; ++c) {
     column_zeros[static_cast<size_t>(c)] = zeros.OfColumn(column + c);
   }
-  // In numbers that wrap, as the sums of tiles do.
   for (int64_t i = 0; i < count; ++i, sums += kChannelBlock) {
     const auto zero = static_cast<uint32_t>(zeros.OfRow(row + i));
-    const uint32_t of_row = static_cast<uint32_t>(spec_.k) * zero -
-                            static_cast<uint32_t>(zeros.row_sums[i]);
+    const uint32_t of_row =
+        static_cast<uint32_t>(spec_.k) * zero - zeros.row_sums[i];
     for (size_t c = 0; c < static_cast<size_t>(columns); ++c) {
-      exact[c] =
-          static_cast<int32_t>(static_cast<uint32_t>(sums[c]) -
-                               zero * static_cast<uint32_t>(column_sums[c]) +
-                               static_cast<uint32_t>(column_zeros[c]) * of_row);
+      exact[c] = static_cast<int32_t>(
+          static_cast<uint32_t>(sums[c]) - zero * column_sums[c] +
+          static_cast<uint32_t>(column_zeros[c]) * of_row);
     }
     std::byte* const out =
         output +

@@ -3,11 +3,15 @@
 #include "driver/soft/tiles/pixel_rows.h"
 
 namespace rknnd::soft {
+namespace {
+
+constexpr int64_t kFewOutputs = 8;
+
+}  // namespace
 
 bool SuitsRows(const TileWindow& window) {
   // More channels fill vectors of every width by themselves, but for what is
   // left over.
-  constexpr int64_t kFewOutputs = 8;
   constexpr int64_t kLeastPixels = 12;
   return window.groups == 1 && window.strides[2] == 1 &&
          window.outputs <= kFewOutputs && window.output[2] >= kLeastPixels;
@@ -31,10 +35,6 @@ std::vector<ptrdiff_t> RowTaps(const TileWindow& window, const Band& band) {
 }
 
 int64_t RowOutputs(const TileWindow& window) {
-  constexpr int64_t kAtOnce = 8;
-  if (window.outputs > kAtOnce) {
-    return (window.outputs + kAtOnce - 1) / kAtOnce * kAtOnce;
-  }
   int64_t outputs = 1;
   while (outputs < window.outputs) outputs *= 2;
   return outputs;

@@ -30,8 +30,8 @@ inline int64_t RowPlace(const TileWindow& window, const Band& band,
 // kernel's positions from the outermost axis in.
 std::vector<ptrdiff_t> RowTaps(const TileWindow& window, const Band& band);
 
-// Weights, tap by tap: those of all output channels, and of so many more that
-// vectors of them can be read.
+// Weights, tap by tap: those of all output channels, and zeros up to a power of
+// two. Of windows that suit.
 int64_t RowOutputs(const TileWindow& window);
 // `weights`: output channels, input channels, kernel positions. `to` has room
 // for RowOutputs() floats of each tap, all zero.
