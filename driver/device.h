@@ -186,6 +186,9 @@ struct ProgramInfo {
   // highest clock, no other busy. 0: no model. For admission; not a
   // measurement.
   base::Nanoseconds modelled = 0;
+  // What this device itself is expected to take for that, before any run was
+  // measured; 0: as modelled.
+  base::Nanoseconds expected = 0;
   std::vector<TensorPlace> tensors;  // of internal memory, by first step
   SramPlan sram;                     // with all of the SoC's SRAM
 };

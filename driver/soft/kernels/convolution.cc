@@ -18,6 +18,7 @@
 #include "driver/soft/kernels/float_convolution.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/onednn.h"
+#include "driver/soft/kernels/plain_convolution.h"
 #include "driver/soft/kernels/window.h"
 
 namespace rknnd::soft {
@@ -253,6 +254,7 @@ absl::Status Convolution::Pack(const KernelRequest& request,
 }
 
 int64_t Convolution::ChannelUnit() const {
+  if (weights_ == nullptr || (has_bias_ && bias_ == nullptr)) return 0;
   if (packed_desc_.data.format_kind != dnnl_blocked ||
       packed_desc_.data.extra.flags != dnnl_memory_extra_flag_none) {
     return 0;
@@ -503,19 +505,23 @@ MadeKernel MakeOwn(const KernelRequest& request, const Params& params) {
 }
 
 MadeKernel MakeConvolution(const KernelRequest& request, const Params& params) {
-  auto kernel = std::make_unique<Convolution>(request, params);
-  const absl::Status made =
-      GuardDnnl(request.node, [&] { return kernel->Make(request); });
-  if (absl::IsUnimplemented(made)) return MakeOwn(request, params);
-  RKNND_RETURN_IF_ERROR(made);
-  const Convolution& whole = *kernel;
-  if (!whole.CanBeCut()) return kernel;
-  return ConvolutionInPieces::Make(
-      std::move(kernel), FormOf(request, params, whole.ChannelUnit()),
-      request.cores, request.node.input_count(),
+  auto made = std::make_unique<Convolution>(request, params);
+  const absl::Status status =
+      GuardDnnl(request.node, [&] { return made->Make(request); });
+  if (absl::IsUnimplemented(status)) return MakeOwn(request, params);
+  RKNND_RETURN_IF_ERROR(status);
+  const Convolution& whole = *made;
+  std::unique_ptr<Kernel> kernel = std::move(made);
+  MadeKernel cut = ConvolutionInPieces::Make(
+      kernel, FormOf(request, params, whole.ChannelUnit()),
+      whole.CanBeCut() ? request.cores : 1, request.node.input_count(),
       [&](const ConvolutionPiece& piece) {
         return MakePiece(request, params, whole, piece);
       });
+  if (!absl::IsUnimplemented(cut.status())) return cut;
+  // Ours can be stopped within a row.
+  if (HasOwn(request)) return MakeOwn(request, params);
+  return MakePlainConvolution(request, params.window, params.groups);
 }
 
 }  // namespace

@@ -160,58 +160,98 @@ std::optional<ConvolutionPiece> CutConvolution(const ConvolutionForm& form,
   return std::nullopt;
 }
 
+absl::StatusOr<std::vector<ConvolutionInPieces::Piece>>
+ConvolutionInPieces::Cut(const ConvolutionForm& form, uint32_t count,
+                         MakePiece make) {
+  std::vector<Piece> pieces;
+  for (uint32_t index = 0; index < count; ++index) {
+    const auto cut = CutConvolution(form, {index, count});
+    if (!cut.has_value()) return std::vector<Piece>();
+    auto kernel = make(*cut);
+    if (absl::IsResourceExhausted(kernel.status())) return kernel.status();
+    if (!kernel.ok() || *kernel == nullptr) return std::vector<Piece>();
+    pieces.push_back({*std::move(kernel), cut->input_at, cut->output_at});
+  }
+  return pieces;
+}
+
 MadeKernel ConvolutionInPieces::Make(
-    std::unique_ptr<Kernel> whole, const ConvolutionForm& form, uint32_t cores,
+    std::unique_ptr<Kernel>& whole, const ConvolutionForm& form, uint32_t cores,
     size_t add_index,
     absl::FunctionRef<MadeKernel(const ConvolutionPiece&)> make) {
-  cores = PartsOf(WorkOf(form), cores, cores);
-  if (cores < 2) return whole;
+  const Work work = WorkOf(form);
+  cores = PartsOf(work, cores, cores);
+  std::vector<Piece> brief;
+  std::vector<std::vector<Piece>> of_gangs;
+  // Even shares for two cores and for three; fewer where there are not so many
+  // rows or channels.
+  constexpr int64_t kEven = 6, kMost = 600;
+  // What may be in one piece all the same.
+  constexpr int64_t kLeeway = 4;
+  const int64_t wanted =
+      work.operations /
+      (whole->is_reference() ? MostOfPlainLoops() : MostOperations());
+  for (int64_t count = std::min(wanted / kEven * kEven + kEven, kMost);
+       wanted > 0 && brief.empty(); count -= kEven) {
+    if (count <= 0 || count * kLeeway <= wanted) {
+      return absl::UnimplementedError("it cannot be cut");
+    }
+    RKNND_ASSIGN_OR_RETURN(brief,
+                           Cut(form, static_cast<uint32_t>(count), make));
+  }
+  for (uint32_t count = 2; wanted == 0 && count <= cores; ++count) {
+    RKNND_ASSIGN_OR_RETURN(std::vector<Piece> pieces, Cut(form, count, make));
+    if (pieces.empty()) break;
+    of_gangs.push_back(std::move(pieces));
+  }
+  if (brief.empty() && of_gangs.empty()) return std::move(whole);
   std::unique_ptr<ConvolutionInPieces> result(
       new ConvolutionInPieces(std::move(whole), add_index));
-  for (uint32_t count = 2; count <= cores; ++count) {
-    std::vector<Piece> pieces;
-    for (uint32_t index = 0; index < count; ++index) {
-      const auto cut = CutConvolution(form, {index, count});
-      if (!cut.has_value()) break;
-      auto kernel = make(*cut);
-      if (absl::IsResourceExhausted(kernel.status())) return kernel.status();
-      if (!kernel.ok() || *kernel == nullptr) break;
-      pieces.push_back({*std::move(kernel), cut->input_at, cut->output_at});
-    }
-    if (pieces.size() < count) break;
-    result->pieces_.push_back(std::move(pieces));
-  }
+  result->brief_ = std::move(brief);
+  result->of_gangs_ = std::move(of_gangs);
   return result;
 }
 
 size_t ConvolutionInPieces::scratch_size() const {
   size_t size = whole_->scratch_size();
-  for (const auto& pieces : pieces_) {
+  const auto add = [&](const std::vector<Piece>& pieces) {
     for (const Piece& piece : pieces) {
       size = std::max(size, piece.kernel->scratch_size());
     }
-  }
+  };
+  add(brief_);
+  for (const auto& pieces : of_gangs_) add(pieces);
   return size;
 }
 
 uint32_t ConvolutionInPieces::PartsFor(uint32_t cores) const {
-  return std::min(cores, static_cast<uint32_t>(pieces_.size()) + 1);
+  const size_t most = brief_.empty() ? of_gangs_.size() + 1 : brief_.size();
+  return std::min(cores, static_cast<uint32_t>(most));
 }
 
 absl::Status ConvolutionInPieces::RunPart(Part part, Inputs inputs,
                                           Outputs outputs,
                                           std::byte* scratch) const {
-  if (part.count == 1) return Run(inputs, outputs, scratch);
-  const Piece& piece = pieces_[part.count - 2][part.index];
+  if (brief_.empty() && part.count == 1) {
+    return whole_->Run(inputs, outputs, scratch);
+  }
+  const auto& pieces = brief_.empty() ? of_gangs_[part.count - 2] : brief_;
   std::array<const std::byte*, kMaxInputs> from{};
   if (inputs.size() > from.size()) {
     return absl::InternalError("a convolution has too many inputs");
   }
-  std::copy(inputs.begin(), inputs.end(), from.begin());
-  from[0] += piece.input_at;
-  if (add_index_ < inputs.size()) from[add_index_] += piece.output_at;
-  std::byte* const to[] = {outputs[0] + piece.output_at};
-  return piece.kernel->Run(Inputs(from.data(), inputs.size()), to, scratch);
+  const Range share = ShareOf(part, static_cast<int64_t>(pieces.size()));
+  for (int64_t i = share.begin; i < share.end; ++i) {
+    StopPoint();
+    const Piece& piece = pieces[static_cast<size_t>(i)];
+    std::copy(inputs.begin(), inputs.end(), from.begin());
+    from[0] += piece.input_at;
+    if (add_index_ < inputs.size()) from[add_index_] += piece.output_at;
+    std::byte* const to[] = {outputs[0] + piece.output_at};
+    RKNND_RETURN_IF_ERROR(
+        piece.kernel->Run(Inputs(from.data(), inputs.size()), to, scratch));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace rknnd::soft

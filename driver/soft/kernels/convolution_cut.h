@@ -1,7 +1,9 @@
 // Where a convolution is cut, so that the cores of a gang share it out: between
 // images, between rows, between output channels, or between pixels, wherever
 // the pieces of input and output are runs of memory, or look so. A piece is a
-// smaller convolution that reads the whole one's packed weights.
+// smaller convolution that reads the whole one's packed weights. One that takes
+// long is cut as well for a single core, which looks between the pieces whether
+// its job is still wanted (stop.h).
 //
 // Thread: made by the loading thread, run by any worker.
 
@@ -43,14 +45,17 @@ struct ConvolutionPiece {
 std::optional<ConvolutionPiece> CutConvolution(const ConvolutionForm& form,
                                                Part part);
 
-// A convolution and, for each size of a gang from two up, its pieces.
+// A convolution and, for each size of a gang from two up, its pieces; or the
+// pieces of one that takes long, which any number of cores share out.
 class ConvolutionInPieces final : public Kernel {
  public:
   // Adds the pieces that `make` makes to `whole`, as far as they can be made:
   // it gives null for a piece that would not compute as the whole does. Their
   // added tensor is input `add_index`, which lies as the output does.
+  // UNIMPLEMENTED, and `whole` is left alone: it takes long and cannot be cut.
+  // `cores`: of the largest gang for which pieces give the whole's very bits.
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(
-      std::unique_ptr<Kernel> whole, const ConvolutionForm& form,
+      std::unique_ptr<Kernel>& whole, const ConvolutionForm& form,
       uint32_t cores, size_t add_index,
       absl::FunctionRef<
           absl::StatusOr<std::unique_ptr<Kernel>>(const ConvolutionPiece&)>
@@ -68,7 +73,7 @@ class ConvolutionInPieces final : public Kernel {
   }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override {
-    return whole_->Run(inputs, outputs, scratch);
+    return RunPart(Part{}, inputs, outputs, scratch);
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override;
   absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
@@ -80,12 +85,21 @@ class ConvolutionInPieces final : public Kernel {
     size_t input_at = 0, output_at = 0;
   };
 
+  // Makes one of them; null: it would not compute as the whole does.
+  using MakePiece = absl::FunctionRef<absl::StatusOr<std::unique_ptr<Kernel>>(
+      const ConvolutionPiece&)>;
+
   ConvolutionInPieces(std::unique_ptr<Kernel> whole, size_t add_index)
       : whole_(std::move(whole)), add_index_(add_index) {}
 
+  // `count` pieces; none: it cannot be cut so.
+  static absl::StatusOr<std::vector<Piece>> Cut(const ConvolutionForm& form,
+                                                uint32_t count, MakePiece make);
+
   const std::unique_ptr<Kernel> whole_;
   const size_t add_index_;
-  std::vector<std::vector<Piece>> pieces_;  // of two, of three, ...
+  std::vector<Piece> brief_;  // for any cores; none: it does not take long
+  std::vector<std::vector<Piece>> of_gangs_;  // of two cores, of three, ...
 };
 
 }  // namespace rknnd::soft

@@ -296,6 +296,7 @@ MadeKernel MakePlain(const KernelRequest& request, const Params& params) {
           const int64_t plane = c / inputs_of_group * outputs_of_group + m;
           float* to = result + (n * planes + plane) * out_size;
           for (int64_t k = 0; k < kernel_size; ++k) {
+            StopPoint();
             const std::array<int64_t, 3> tap = {
                 k / (kernel[1] * kernel[2]) * dilation[0] - begin[0],
                 k / kernel[2] % kernel[1] * dilation[1] - begin[1],
@@ -455,6 +456,14 @@ bool MayBlock(const NodeView& node, size_t i, int block) {
   return i == 0 || (i >= node.input_count() && 2 * channels >= block);
 }
 
+// In one call of oneDNN's, in stretches of work (stop.h).
+constexpr int64_t kMostAtOnce = 4;
+
+int64_t Products(const KernelRequest& request, const Params& params) {
+  return request.inputs[0].elements() * (params.output[1] / params.groups) *
+         ProductOf(params.kernel, 0, params.rank());
+}
+
 MadeKernel MakeTransposed(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
   RKNND_RETURN_IF_ERROR(EpilogueStep::Check(request));
@@ -471,11 +480,16 @@ MadeKernel MakeTransposed(const KernelRequest& request) {
             params.begin[d] < params.Extent(d) &&
             params.end[d] < params.Extent(d);
   }
+  // oneDNN's cannot be stopped.
   if (suits) {
     auto kernel = std::make_unique<DnnlTransposed>(request);
     const absl::Status made =
         GuardDnnl(request.node, [&] { return kernel->Make(request, params); });
-    if (made.ok()) return kernel;
+    const int64_t most =
+        kernel->is_reference() ? MostOfPlainLoops() : MostOperations();
+    if (made.ok() && Products(request, params) <= kMostAtOnce * most) {
+      return kernel;
+    }
   }
   return MakePlain(request, params);
 }

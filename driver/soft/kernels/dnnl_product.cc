@@ -134,6 +134,7 @@ absl::Status DnnlProduct::TakeBias(const KernelRequest& request) {
 
 void DnnlProduct::ChoosePieces(const KernelRequest& request,
                                const std::string& wanted) {
+  if (Choose(request, wanted, CutLongProduct(product_))) return;
   // Not so many that a piece is too little for a core.
   const int64_t most = PartsOf(work_, kMostPieces, kMostPieces);
   for (const int64_t count : {kMostPieces, int64_t{2}, int64_t{1}}) {
@@ -294,6 +295,7 @@ absl::Status DnnlProduct::RunPart(Part part, Inputs inputs, Outputs outputs,
                                   std::byte* scratch) const {
   const Range share = ShareOf(part, static_cast<int64_t>(pieces_.size()));
   for (int64_t i = share.begin; i < share.end; ++i) {
+    StopPoint();
     const Piece& piece = pieces_[static_cast<size_t>(i)];
     const ProductPiece& cut = piece.cut;
     auto* const output = As<float>(outputs[0]);

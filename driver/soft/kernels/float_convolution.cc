@@ -442,6 +442,7 @@ void FloatConvolution::RunRows(const Phase& phase, const BandRows& rows,
           direct ? reinterpret_cast<std::byte*>(place(0)) : scratch + tile_at_;
       tile.output_step =
           static_cast<size_t>(direct ? output_.pixels : count) * kFloat;
+      StopPoint();
       loops_.row(tile, epilogue_);
       const auto* const from = As<float>(scratch + tile_at_);
       for (int64_t c = 0; !direct && c < window.outputs;) {
@@ -550,6 +551,7 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
               output_.together == 1 ? output_.channels : output_.together;
           TileEpilogue epilogue = epilogue_;
           for (int64_t c = 0; c < output_.channels; c += together) {
+            StopPoint();
             epilogue.bias = epilogue_.bias + c;
             epilogue.scale = epilogue_.scale + c;
             tile.channels =
@@ -587,6 +589,7 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
         tile.cells = static_cast<size_t>(packed.cells());
         for (int64_t group = 0; group < packed.groups; ++group) {
           for (int64_t block = 0; block < packed.blocks(); ++block) {
+            StopPoint();
             tile.weights = phase.weights + packed.OffsetOf(group, block);
             tile.weight_step = packed.StepOf(block);
             tile.channels = static_cast<size_t>(packed.ChannelsOf(block));

@@ -60,6 +60,7 @@ class GatherKernel final : public Kernel {
                    std::byte* /*scratch*/) const override {
     std::byte* to = outputs[0];
     for (int64_t o = 0; o < outer_; ++o) {
+      StopPoint();
       const std::byte* from =
           inputs[0] + static_cast<size_t>(o * size_) * inner_;
       for (int64_t i = 0; i < indices_; ++i) {

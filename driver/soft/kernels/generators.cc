@@ -114,6 +114,7 @@ MadeKernel MakeOneHot(const KernelRequest& request) {
           std::fill_n(out, outer * depth * inner, off);
           const auto size = static_cast<double>(depth);
           for (int64_t o = 0; o < outer; ++o) {
+            StopPoint();
             for (int64_t i = 0; i < inner; ++i) {
               // Any number may come; those out of range mark nothing.
               const double raw = read(inputs[0], o * inner + i);
@@ -147,6 +148,7 @@ MadeKernel MakeEyeLike(const KernelRequest& request) {
         return MakeKernel([=](Inputs, Outputs outputs, std::byte*) {
           T* out = As<T>(outputs[0]);
           for (int64_t r = 0; r < rows; ++r) {
+            StopPoint();
             for (int64_t c = 0; c < columns; ++c) {
               *out++ = c == r + k ? T{1} : T{0};
             }
@@ -188,6 +190,7 @@ MadeKernel MakeTrilu(const KernelRequest& request) {
           T* out = As<T>(outputs[0]);
           for (int64_t b = 0; b < batch; ++b) {
             for (int64_t r = 0; r < rows; ++r) {
+              StopPoint();
               for (int64_t c = 0; c < columns; ++c, ++in) {
                 *out++ = (upper ? c - r >= k : c - r <= k) ? *in : T{};
               }
@@ -225,6 +228,7 @@ MadeKernel MakeCumSum(const KernelRequest& request) {
           const T* in = As<T>(inputs[0]);
           T* out = As<T>(outputs[0]);
           for (int64_t r = 0; r < outer * inner; ++r) {
+            StopPoint();
             const int64_t first = r / inner * size * inner + r % inner;
             Sum sum{};
             for (int64_t i = 0; i < size; ++i) {

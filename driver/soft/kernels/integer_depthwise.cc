@@ -91,6 +91,7 @@ void IntegerDepthwise::RunChannels(const BandRows& rows,
     ForEachPixels(
         window_, band_, rows, work.scratch, value_size(), false,
         [&](const std::byte** pixels, size_t count, int64_t number) {
+          StopPoint();
           number += NumberOf(rows);
 
           tile.pixels = pixels;

@@ -152,6 +152,7 @@ void IntegerProduct::Multiply(const std::byte* a, ZeroPoints a_zero,
     }
     tile.count = static_cast<size_t>(count);
     for (int64_t block = 0; block < packed_.blocks(); ++block) {
+      StopPoint();
       const int64_t column = block * kBlock;
       tile.weights = scratch + packed_.OffsetOf(0, block);
       tile.weight_step = packed_.StepOf(block);

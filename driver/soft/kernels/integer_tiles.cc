@@ -110,6 +110,7 @@ void IntegerTiles::RunBand(const BandRows& rows, const Work& work) const {
         tile.cells = cells_;
         int64_t group = 0;
         for (int64_t n = work.blocks.begin; n < work.blocks.end; ++n) {
+          StopPoint();
           const int64_t block = n % packed_.blocks();
           // The group's channels begin further on in each pixel.
           const int64_t moved = n / packed_.blocks() - group;

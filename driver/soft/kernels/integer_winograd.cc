@@ -178,6 +178,7 @@ void IntegerWinograd::RunTiles(const BandRows& rows, int64_t first,
   auto* const sums = As<int32_t>(work.scratch + sums_at_);
   const auto cells = static_cast<size_t>(window_.channels / kInCell);
   for (int64_t block = work.blocks.begin; block < work.blocks.end; ++block) {
+    StopPoint();
     const size_t step = packed_.StepOf(block);
     kernels.weights(weights_ + packed_.OffsetOf(0, block), cells * step,
                     weights, weight_plane_);

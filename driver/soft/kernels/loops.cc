@@ -96,7 +96,13 @@ void StridedLoop<K>::Go(Cursor& cursor, int64_t element) const {
 }
 
 template <size_t K>
-void StridedLoop<K>::Next(Cursor& cursor) const {
+void StridedLoop<K>::Next(Cursor& cursor, int64_t n) const {
+  StopPoint();
+  if (n < cursor.run) {
+    cursor.run -= n;
+    for (size_t k = 0; k < K; ++k) cursor.offsets[k] += n * inner_[k];
+    return;
+  }
   if (const int64_t in_run = dims_.back() - cursor.run; in_run > 0) {
     for (size_t k = 0; k < K; ++k) cursor.offsets[k] -= in_run * inner_[k];
     cursor.run = dims_.back();

@@ -16,6 +16,7 @@
 
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/kernels/stop.h"
 #include "driver/soft/kernels/work.h"
 
 namespace rknnd::soft {
@@ -72,16 +73,21 @@ class SharedKernel final : public Kernel {
  public:
   SharedKernel(const Work& work, int64_t pieces, F function)
       : function_(std::move(function)), work_(work), pieces_(pieces) {}
-  absl::Status Run(Inputs inputs, Outputs outputs, std::byte*) const override {
-    function_(inputs, outputs, Part{});
-    return absl::OkStatus();
+  absl::Status Run(Inputs inputs, Outputs outputs,
+                   std::byte* scratch) const override {
+    return RunPart(Part{}, inputs, outputs, scratch);
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
     return PartsOf(work_, pieces_, cores);
   }
   absl::Status RunPart(Part part, Inputs inputs, Outputs outputs,
                        std::byte*) const override {
-    function_(inputs, outputs, part);
+    const uint32_t stretches = StretchesOf(work_, pieces_, part.count);
+    for (uint32_t i = 0; i < stretches; ++i) {
+      StopPoint();
+      function_(inputs, outputs,
+                Part{part.index * stretches + i, part.count * stretches});
+    }
     return absl::OkStatus();
   }
 
@@ -153,7 +159,8 @@ class StridedLoop {
   [[nodiscard]] const Offsets& inner_strides() const { return inner_; }
   [[nodiscard]] int64_t elements() const { return elements_; }
 
-  // Calls f(offsets, n) for each innermost run of n elements.
+  // Calls f(offsets, n) for each innermost run of n elements, a very long one
+  // in several; in between are StopPoints.
   template <class F>
   void Run(F&& f) const {
     Run({0, elements_}, std::forward<F>(f));
@@ -167,11 +174,11 @@ class StridedLoop {
     cursor.run = dims_.back();
     if (elements.begin > 0) Go(cursor, elements.begin);
     for (int64_t left = elements.size();;) {
-      const int64_t n = std::min(cursor.run, left);
+      const int64_t n = std::min({cursor.run, left, kLongestRun});
       f(std::as_const(cursor.offsets), n);
       left -= n;
       if (left == 0) return;
-      Next(cursor);
+      Next(cursor, n);
     }
   }
 
@@ -181,10 +188,12 @@ class StridedLoop {
     std::array<int64_t, 2 * kMaxRank> index{};  // Tile doubles the axes
     int64_t run = 0;                            // what is left of this one
   };
-  // To an element, and to the next run. Out of line: there are hundreds of
-  // loops.
+  static constexpr int64_t kLongestRun = 1 << 20;
+
+  // To an element, and past n elements of a run. Out of line: there are
+  // hundreds of loops.
   void Go(Cursor& cursor, int64_t element) const;
-  void Next(Cursor& cursor) const;
+  void Next(Cursor& cursor, int64_t n) const;
 
   int64_t elements_ = 0;
   Shape dims_;

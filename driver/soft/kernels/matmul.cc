@@ -54,6 +54,7 @@ void Multiply(const Product& p, const StridedLoop<3>& batches, const T* a,
       T* to = out + at[2] + i * step[2];
       for (int64_t m = 0; m < p.m; ++m) {
         for (int64_t n = 0; n < p.n; ++n) {
+          StopPoint();
           Sum sum{};
           for (int64_t k = 0; k < p.k; ++k) {
             sum += static_cast<Sum>(left[m * p.a_row + k * p.a_column]) *

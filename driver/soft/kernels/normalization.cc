@@ -283,6 +283,7 @@ MadeKernel MakeLrn(const KernelRequest& request) {
           float* to = out + c * pixels;
           std::fill_n(to, pixels, 0.0F);
           for (int64_t k = first; k <= last; ++k) {
+            StopPoint();
             const float* from = in + k * pixels;
             for (int64_t p = 0; p < pixels; ++p) to[p] += from[p] * from[p];
           }

@@ -160,6 +160,7 @@ class PadKernel final : public Kernel {
     std::array<size_t, kMaxRank> index{};
     const size_t last = out_.size() - 1;
     for (;;) {
+      StopPoint();
       int64_t offset = 0;
       bool inside = true;
       for (size_t d = 0; d < last; ++d) {

@@ -104,6 +104,9 @@ class DnnlPool final : public Kernel {
         input.shape[0] == 1 && blocks > 1 && PartsOf(work_, blocks, 2) > 1;
     const auto count =
         static_cast<uint32_t>(cut ? std::min(blocks, kMostPieces) : 1);
+    if (work_.operations / count > MostOperations()) {
+      return absl::UnimplementedError("our loops can be stopped");
+    }
     for (uint32_t i = 0; i < count; ++i) {
       const Range share = ShareOf({i, count}, input.shape[1], block);
       TensorSpec from = input, to = request.outputs[0];
@@ -138,6 +141,7 @@ class DnnlPool final : public Kernel {
                        std::byte* scratch) const override {
     const Range share = ShareOf(part, static_cast<int64_t>(pieces_.size()));
     for (int64_t i = share.begin; i < share.end; ++i) {
+      StopPoint();
       const Piece& piece = pieces_[static_cast<size_t>(i)];
       void* const data[] = {const_cast<std::byte*>(inputs[0] + piece.input_at),
                             outputs[0] + piece.output_at, scratch};
@@ -258,6 +262,7 @@ struct PlainPool {
 // memory, which compilers make vectors of.
 template <class T, class F>
 void PlainPool::Combine(const T* row, T* to, F&& f) const {
+  StopPoint();
   for (int64_t c = 0; c < kernel[2]; ++c) {
     const Range columns = Columns(c);
     const int64_t from = columns.begin * stride[2] + c * dilation[2] - begin[2];

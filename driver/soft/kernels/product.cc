@@ -104,6 +104,56 @@ size_t OuterAxis(const Shape& batch) {
   return axis;
 }
 
+Part PartOf(int64_t index, int64_t count) {
+  return {static_cast<uint32_t>(index), static_cast<uint32_t>(count)};
+}
+
+// Some matrices of a product: one index of each batch axis before `axis`, some
+// of that one, all of the later ones. Past the last axis: one matrix.
+struct Matrices {
+  size_t axis = 0;
+  Range share;
+  int64_t before = 0;  // number of the indices before the axis
+};
+
+// These rows and columns of them.
+ProductPiece Take(const Product& p, const Matrices& taken, const Range& rows,
+                  const Range& columns) {
+  ProductPiece piece;
+  piece.batch = p.batch;
+  int64_t rest = taken.before;
+  for (size_t d = taken.axis; d > 0; --d) {
+    const int64_t index = rest % p.batch[d - 1];
+    rest /= p.batch[d - 1];
+    piece.batch[d - 1] = 1;
+    piece.a_at += index * p.a_batch[d - 1];
+    piece.b_at += index * p.b_batch[d - 1];
+  }
+  const size_t rank = p.batch.size();
+  int64_t first = taken.before;  // matrix
+  if (taken.axis < rank) {
+    piece.batch[taken.axis] = taken.share.size();
+    piece.a_at += taken.share.begin * p.a_batch[taken.axis];
+    piece.b_at += taken.share.begin * p.b_batch[taken.axis];
+    first = (first * p.batch[taken.axis] + taken.share.begin) *
+            ProductOf(p.batch, taken.axis + 1, rank);
+  }
+  const int64_t matrices = ProductOf(piece.batch, 0, rank);
+  piece.m = rows.size();
+  piece.n = columns.size();
+  piece.first_column = columns.begin;
+  piece.a_at += rows.begin * p.a_row;
+  piece.b_at += columns.begin * p.b_column;
+  piece.output_at = (first * p.m + rows.begin) * p.n + columns.begin;
+  const bool whole_rows = piece.n == p.n;
+  piece.runs = whole_rows ? 1 : piece.m;
+  piece.run = whole_rows ? matrices * piece.m * p.n : piece.n;
+  piece.run_step = p.n;
+  // One matrix is a matrix, whatever axes of one index it has.
+  if (matrices == 1) piece.batch.clear();
+  return piece;
+}
+
 }  // namespace
 
 absl::StatusOr<Product> ParseProduct(const NodeView& node) {
@@ -132,36 +182,53 @@ std::vector<ProductPiece> CutProduct(const Product& product, int64_t count,
               : each > (p.n + kColumnUnit - 1) / kColumnUnit) {
     return {};
   }
-  const int64_t image = p.batches() / images * p.m * p.n;
   std::vector<ProductPiece> pieces;
   for (int64_t i = 0; i < count; ++i) {
-    const auto part = [](int64_t index, int64_t of) {
-      return Part{static_cast<uint32_t>(index), static_cast<uint32_t>(of)};
-    };
-    const Range share = ShareOf(part(i / each, groups), images);
-    const Part inside = part(i % each, each);
-    const Range rows = ShareOf(by_rows ? inside : Part{}, p.m);
-    const Range columns = ShareOf(by_rows ? Part{} : inside, p.n, kColumnUnit);
-    ProductPiece piece;
-    piece.batch = p.batch;
-    if (!p.batch.empty()) {
-      piece.batch[axis] = share.size();
-      piece.a_at = share.begin * p.a_batch[axis];
-      piece.b_at = share.begin * p.b_batch[axis];
+    const Range share = ShareOf(PartOf(i / each, groups), images);
+    const Part inside = PartOf(i % each, each);
+    pieces.push_back(
+        Take(p, {axis, share}, ShareOf(by_rows ? inside : Part{}, p.m),
+             ShareOf(by_rows ? Part{} : inside, p.n, kColumnUnit)));
+  }
+  return pieces;
+}
+
+std::vector<ProductPiece> CutLongProduct(const Product& product) {
+  const Product& p = product;
+  const int64_t most = MostOperations();
+  const int64_t matrix = p.m * p.n * p.k;
+  if (p.batches() * matrix <= kMostPieces * most) return {};
+  // The first axis of which one index does not take long.
+  size_t axis = 0;
+  int64_t before = 1, inside = p.batches() * matrix;
+  for (; axis < p.batch.size(); ++axis) {
+    inside /= p.batch[axis];
+    if (inside <= most) break;
+    before *= p.batch[axis];
+  }
+  int64_t groups = 1, across = 1, down = 1;
+  if (axis < p.batch.size()) {
+    groups = (p.batch[axis] * inside + most - 1) / most;
+  } else {
+    // Rows and columns of each matrix, as many of both: that reads least.
+    const int64_t numbers = std::max<int64_t>(most / p.k, 1);
+    int64_t columns = kColumnUnit;
+    while (columns * columns < numbers) columns += kColumnUnit;
+    across = std::max<int64_t>(p.n / columns, 1);
+    const int64_t high = std::max<int64_t>(numbers / (p.n / across), 1);
+    down = (p.m + high - 1) / high;
+  }
+  std::vector<ProductPiece> pieces;
+  for (int64_t i = 0; i < before * groups; ++i) {
+    Matrices taken{axis, {}, i / groups};
+    if (axis < p.batch.size()) {
+      taken.share = ShareOf(PartOf(i % groups, groups), p.batch[axis]);
     }
-    piece.m = rows.size();
-    piece.n = columns.size();
-    piece.first_column = columns.begin;
-    piece.a_at += rows.begin * p.a_row;
-    piece.b_at += columns.begin * p.b_column;
-    piece.output_at = share.begin * image + rows.begin * p.n + columns.begin;
-    const bool whole_rows = piece.n == p.n;
-    piece.runs = whole_rows ? 1 : piece.m;
-    piece.run = whole_rows ? share.size() * (image / p.m) * piece.m : piece.n;
-    piece.run_step = p.n;
-    // One matrix is a matrix, whatever axes of one index it has.
-    if (ProductOf(piece.batch, 0, piece.batch.size()) == 1) piece.batch.clear();
-    pieces.push_back(std::move(piece));
+    for (int64_t part = 0; part < down * across; ++part) {
+      pieces.push_back(
+          Take(p, taken, ShareOf(PartOf(part / across, down), p.m),
+               ShareOf(PartOf(part % across, across), p.n, kColumnUnit)));
+    }
   }
   return pieces;
 }

@@ -57,6 +57,9 @@ inline constexpr int64_t kMostPieces = 6;
 enum class Within : uint8_t { kColumns, kRows };
 std::vector<ProductPiece> CutProduct(const Product& product, int64_t count,
                                      Within within);
+// The product in so many pieces that none takes long (MostOperations in
+// work.h), as far as it can be cut; empty: the whole of it does not.
+std::vector<ProductPiece> CutLongProduct(const Product& product);
 
 // What Gemm adds, and what fusion put behind the product.
 class ProductFinish {

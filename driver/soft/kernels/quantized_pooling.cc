@@ -93,6 +93,7 @@ void Pool::Run(const T* input, T* output, int64_t* sums) const {
     for (int64_t z = 0; z < out[0]; ++z) {
       for (int64_t y = 0; y < out[1]; ++y) {
         for (int64_t x = 0; x < out[2]; ++x, output += lanes) {
+          StopPoint();
           const std::array<int64_t, 3> origin = {z * stride[0] - begin[0],
                                                  y * stride[1] - begin[1],
                                                  x * stride[2] - begin[2]};

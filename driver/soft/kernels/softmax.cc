@@ -185,6 +185,7 @@ MadeKernel MakeHardmax(const KernelRequest& request) {
   }
   return MakeKernel([rows](Inputs inputs, Outputs outputs, std::byte*) {
     for (int64_t r = 0; r < rows.rows * rows.inner; ++r) {
+      StopPoint();
       const int64_t at =
           r / rows.inner * rows.size * rows.inner + r % rows.inner;
       const float* in = As<float>(inputs[0]) + at;

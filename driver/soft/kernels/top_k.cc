@@ -76,6 +76,7 @@ MadeKernel MakeTopK(const KernelRequest& request) {
               auto* indices =
                   outputs.size() > 1 ? As<int64_t>(outputs[1]) : nullptr;
               for (int64_t r = 0; r < outer * inner; ++r) {
+                StopPoint();
                 const int64_t o = r / inner, i = r % inner;
                 const T* in = As<T>(inputs[0]) + o * size * inner + i;
                 for (int64_t n = 0; n < size; ++n) {

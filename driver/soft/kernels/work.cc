@@ -2,6 +2,10 @@
 
 #include "driver/soft/kernels/work.h"
 
+#include <algorithm>
+
+#include "driver/soft/tiles/cpu_level.h"
+
 namespace rknnd::soft {
 
 Work WorkOf(const KernelRequest& request, int64_t operations) {
@@ -15,6 +19,31 @@ Work WorkOf(const KernelRequest& request, int64_t operations) {
     work.operations += spec.elements() * operations;
   }
   return work;
+}
+
+int64_t MostOperations() {
+  static const int64_t most = [] {
+    switch (CurrentCpuLevel()) {
+      case CpuLevel::kAvx512:
+      case CpuLevel::kAvx512Vnni:
+        return int64_t{1} << 30;
+      case CpuLevel::kAvx2:
+      case CpuLevel::kAvx2Vnni:
+        return int64_t{1} << 29;
+      default:
+        return int64_t{1} << 28;
+    }
+  }();
+  return most;
+}
+
+uint32_t StretchesOf(const Work& work, int64_t pieces, uint32_t parts) {
+  // A plain loop does one operation, or a few bytes, where vectors do many.
+  constexpr int64_t kPlain = 16;
+  const int64_t wanted =
+      std::max(work.operations, work.bytes) * kPlain / MostOperations();
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(std::min(wanted, pieces) / parts, 1, 1 << 16));
 }
 
 Range ShareOf(Part part, int64_t count, int64_t unit) {

@@ -43,6 +43,14 @@ inline uint32_t PartsOf(const Work& work, int64_t pieces, uint32_t cores) {
   return static_cast<uint32_t>(std::max<int64_t>(parts, 1));
 }
 
+// What a core computes between two looks at whether its job is still wanted
+// (stop.h): some 10 ms of multiplications where the CPU does nothing else.
+int64_t MostOperations();
+// The same of a loop that compilers make for any CPU.
+inline int64_t MostOfPlainLoops() { return MostOperations() / 64; }
+// In how many stretches a part of that work is done, one of `parts` of it.
+uint32_t StretchesOf(const Work& work, int64_t pieces, uint32_t parts);
+
 // A part's share of `count` things in a row, cut between multiples of `unit`.
 struct Range {
   int64_t begin = 0, end = 0;

@@ -177,12 +177,17 @@ absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {
   const std::span<std::byte* const> to(out, step.outputs);
   const uint32_t parts =
       memory.gang == nullptr ? 1 : step.kernel->PartsFor(memory.gang->size());
-  if (parts <= 1) return step.kernel->Run(from, to, scratch);
+  if (parts <= 1) {
+    return RunStoppable(memory.stop,
+                        [&] { return step.kernel->Run(from, to, scratch); });
+  }
   // The other cores' scratch has no tables: they read these.
   return memory.gang->Share(parts, [&](Part part, std::byte* own) {
     const driver::FaultPatch patch(ArenaOf(memory), memory.torn);
-    return step.kernel->RunPart(part, from, to,
-                                part.index == 0 ? scratch : own);
+    return RunStoppable(memory.stop, [&] {
+      return step.kernel->RunPart(part, from, to,
+                                  part.index == 0 ? scratch : own);
+    });
   });
 }
 

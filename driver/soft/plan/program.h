@@ -18,9 +18,9 @@
 #include "driver/device.h"
 #include "driver/soft/gang.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/kernels/stop.h"
 #include "driver/soft/plan/io_port.h"
 #include "driver/soft/plan/layer_dump.h"
-#include "driver/soft/plan/stop_signal.h"
 #include "driver/soft/timing/layer_cost.h"
 
 namespace rknnd::soft {

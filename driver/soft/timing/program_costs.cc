@@ -1,8 +1,39 @@
 #include "driver/soft/timing/program_costs.h"
 
+#include <algorithm>
+
+#include "driver/soft/tiles/cpu_level.h"
 #include "driver/soft/timing/layer_work.h"
 
 namespace rknnd::soft {
+namespace {
+
+// What this CPU takes, within a factor of three or so: most of it goes into
+// products.
+base::Nanoseconds ExpectedHere(std::span<const driver::LayerInfo> layers) {
+  const uint64_t macs_per_ns = [] {
+    switch (CurrentCpuLevel()) {
+      case CpuLevel::kAvx512:
+      case CpuLevel::kAvx512Vnni:
+        return 40;
+      case CpuLevel::kAvx2:
+      case CpuLevel::kAvx2Vnni:
+        return 20;
+      default:
+        return 8;
+    }
+  }();
+  constexpr uint64_t kBytesPerNs = 4;
+  constexpr uint64_t kMost = uint64_t{3600} * base::kSecond;
+  uint64_t time = 0;
+  for (const driver::LayerInfo& layer : layers) {
+    time = Plus(time,
+                Plus(layer.macs / macs_per_ns, layer.ddr_bytes / kBytesPerNs));
+  }
+  return static_cast<base::Nanoseconds>(std::min(time, kMost));
+}
+
+}  // namespace
 
 std::vector<LayerTime> CostProgram(const Graph& graph,
                                    std::span<const LayerNode> nodes,
@@ -31,6 +62,7 @@ std::vector<LayerTime> CostProgram(const Graph& graph,
     layer.modelled = SimulateProgram({&times[i], 1}, soc, {});
   }
   info.modelled = SimulateProgram(times, soc, {});
+  info.expected = std::max(info.modelled, ExpectedHere(info.layers));
   return times;
 }
 
