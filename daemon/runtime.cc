@@ -14,10 +14,10 @@ namespace rknnd {
 namespace {
 
 // How long Stop waits for jobs in order before sessions are closed with jobs
-// still queued. Longer than any job of a camera pipeline. A service manager
-// that waits for less, as our unit's does, kills: programs then submit again to
-// the next daemon.
-constexpr base::Nanoseconds kDrainDeadline = 20 * base::kSecond;
+// still queued, and those that run are stopped where the device can do that.
+// Longer than any job of a camera pipeline, and well within what our unit gives
+// the daemon to end (TimeoutStopSec, 15 s).
+constexpr base::Nanoseconds kDrainDeadline = 10 * base::kSecond;
 
 // A thread that computes is not stuck, but nor is it of any use if one task
 // keeps it for longer than this. The largest model compiles in minutes.

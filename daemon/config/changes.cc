@@ -137,6 +137,8 @@ void CompareLimits(Comparison& compare) {
   const auto scheduling = &Config::scheduling;
   compare.Of("scheduler.starvation_bound", scheduling,
              &SchedulingOptions::starvation_bound);
+  compare.Of("scheduler.longest_run", scheduling,
+             &SchedulingOptions::longest_run);
   compare.Of("scheduler.hang", scheduling, &SchedulingOptions::hang);
   compare.Of("scheduler.fence_timeout", scheduling,
              &SchedulingOptions::fence_timeout);

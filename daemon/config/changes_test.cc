@@ -81,6 +81,7 @@ TEST(ConfigChangesTest, EveryKeyIsNamedWithWhenItTakesEffect) {
       {"limits.groups", "[[limits.groups]]\ngid = 1\nqueue = 1"},
       {"limits.groups", "[[limits.groups]]\ngid = 1\ncores = [1]"},
       {"scheduler.starvation_bound", "[scheduler]\nstarvation_bound = 2"},
+      {"scheduler.longest_run", "[scheduler]\nlongest_run = 2"},
       {"scheduler.hang", "[scheduler]\nhang = 2"},
       {"scheduler.fence_timeout", "[scheduler]\nfence_timeout = 2"},
       {"scheduler.spin", "[scheduler]\nspin = 2"},

@@ -98,6 +98,8 @@ Setters SchedulerKeys(Config& config) {
   return {
       {"starvation_bound",
        Seconds(scheduling.starvation_bound, kMinWaitSeconds, kMaxWaitSeconds)},
+      {"longest_run",
+       Seconds(scheduling.longest_run, kMinHangSeconds, kMaxWaitSeconds)},
       {"hang", Seconds(scheduling.hang, kMinHangSeconds, kMaxWaitSeconds)},
       {"fence_timeout",
        Seconds(scheduling.fence_timeout, kMinWaitSeconds, kMaxWaitSeconds)},

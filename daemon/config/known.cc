@@ -79,6 +79,7 @@ constexpr KnownKey kKeys[] = {
     {"limits.groups.cores", kLive},
     {"scheduler", kTable},
     {"scheduler.starvation_bound", kRestart},
+    {"scheduler.longest_run", kRestart},
     {"scheduler.hang", kRestart},
     {"scheduler.fence_timeout", kRestart},
     {"scheduler.spin", kRestart},

@@ -45,17 +45,21 @@ FairScheduler::FairScheduler(uint32_t cores, uint32_t jobs_per_context,
       jobs_per_context_(jobs_per_context),
       bound_(options.starvation_bound),
       hang_(options.hang),
+      longest_run_(options.longest_run),
       clock_(*clock),
       nobody_(options.share, cores),
       lines_(cores, &nobody_),
+      core_budget_(options.starvation_bound * cores),
       free_(all_) {}
 
 RKNND_HOT_PATH Scheduler::Entry FairScheduler::Enqueue(Job* job) {
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
   job->expected = ExpectedRun(*job);
+  const int cores = job->cores.gang ? std::popcount(job->cores.cores) : 1;
   base::MutexLock lock(mutex_);
   if (OnLentOnly(job->cores)) return Entry::kLent;
+  if (job->expected > longest_run_ / cores) return Entry::kLong;
   if (queue.jobs >= jobs_per_context_) return Entry::kFull;
   job->next = nullptr;
   job->ticket = next_ticket_++;
@@ -103,13 +107,14 @@ RKNND_HOT_PATH void FairScheduler::Begin(const Choice& choice, Job* job,
   }
   free_ &= ~job->granted;
   turns_.Start(*job);
+  CoreBudget::Start(context, job->expected * std::popcount(job->granted));
   --counts_.queued;
   ++counts_.running;
 
   const base::Nanoseconds expected = job->expected;
   Flow& flow = *line.flow;
   const auto priority = static_cast<size_t>(flow.priority);
-  Running run{now, expected, 0, flow.priority};
+  Running run{now, expected, job->HangLimit(hang_), 0, flow.priority};
   run.charge = Virtual(expected * std::popcount(job->granted), flow.weight);
   for (uint32_t core = 0; core < cores_; ++core) {
     if ((job->granted >> core & 1) == 0) continue;
@@ -144,12 +149,14 @@ RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
           ? 0
           : running_[static_cast<size_t>(std::countr_zero(granted))].charge;
   if (had != charged) lines_.Charge(flow, static_cast<int64_t>(had - charged));
+  const base::Nanoseconds core_time = CoreTimeOf(granted);
   for (uint32_t core = 0; core < cores_; ++core) {
     if ((granted >> core & 1) != 0) running_[core] = {};
   }
-  turns_.End(context,
-             [this](RunContext& ready)
-                 RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(ready); });
+  const auto ready = [this](RunContext& other)
+                         RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(other); };
+  turns_.End(context, ready);
+  core_budget_.End(context, core_time, ready);
   MakeReady(context);
   return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
 }
@@ -184,7 +191,7 @@ bool FairScheduler::Replace(RunContext& context) {
   ContextQueue& queue = context.queue;
   Job* const job = queue.first;
   Job* const next = job->next;
-  if ((!queue.ready && !queue.parked) || next->waits_for_fence ||
+  if ((!queue.ready && !queue.parked && !queue.held) || next->waits_for_fence ||
       !(next->cores == job->cores) || !SameMemory(*next, *job)) {
     return false;
   }
@@ -259,15 +266,17 @@ bool FairScheduler::PutBack(Job* job) {
   const uint64_t charged =
       running_[static_cast<size_t>(std::countr_zero(job->granted))].charge;
   lines_.Charge(lines_.FlowOf(context), -static_cast<int64_t>(charged));
+  const base::Nanoseconds core_time = CoreTimeOf(job->granted);
   for (uint32_t core = 0; core < cores_; ++core) {
     if ((job->granted >> core & 1) != 0) running_[core] = {};
   }
   free_ |= job->granted;
   job->granted = 0;
   job->expected = ExpectedRun(*job);
-  turns_.End(context,
-             [this](RunContext& ready)
-                 RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(ready); });
+  const auto ready = [this](RunContext& other)
+                         RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(other); };
+  turns_.End(context, ready);
+  core_budget_.End(context, core_time, ready);
   queue.running = false;
   job->next = queue.first;
   if (queue.first == nullptr) queue.last = job;
@@ -306,8 +315,8 @@ bool FairScheduler::OnLentOnly(const CoreChoice& choice) const {
 
 RKNND_HOT_PATH void FairScheduler::MakeReady(RunContext& context) {
   const ContextQueue& queue = context.queue;
-  if (queue.running || queue.parked || queue.ready || queue.first == nullptr ||
-      queue.first->waits_for_fence) {
+  if (queue.running || queue.parked || queue.held || queue.ready ||
+      queue.first == nullptr || queue.first->waits_for_fence) {
     return;
   }
   lines_.Insert(context, LeastFor(context), clock_.Now());
@@ -324,7 +333,14 @@ void FairScheduler::Withdraw(RunContext& context) {
   turns_.Forget(context,
                 [this](RunContext& ready)
                     RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(ready); });
+  CoreBudget::Forget(context);
   if (context.queue.ready) RemoveReady(context);
+}
+
+base::Nanoseconds FairScheduler::CoreTimeOf(uint32_t granted) const {
+  if (granted == 0) return 0;
+  return running_[static_cast<size_t>(std::countr_zero(granted))].expected *
+         std::popcount(granted);
 }
 
 RKNND_HOT_PATH uint64_t

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "daemon/core/core_budget.h"
 #include "daemon/core/memory_turns.h"
 #include "daemon/core/scheduler.h"
 #include "daemon/core/share.h"
@@ -47,6 +48,12 @@ namespace rknnd::core {
 //
 //   core 0  | a        |·· b ··| gang          |        b is expected to end
 //   core 1  | c                | gang          |        before c does
+//
+// Long jobs. While several users are connected, what one user's running jobs
+// are expected to take is at most a bound of starvation for each core, or is
+// one job (core_budget.h): the others find a core. A job that is expected to
+// take more than SchedulingOptions::longest_run of its cores together is
+// refused.
 //
 // A batch's job without a core mask has further cores that are free and nobody
 // waits for.
@@ -86,7 +93,7 @@ class FairScheduler final : public Scheduler {
 
   // What runs on a core.
   struct Running {
-    base::Nanoseconds since = 0, expected = 0;
+    base::Nanoseconds since = 0, expected = 0, hang = 0;
     uint64_t charge = 0;  // of virtual time
     Priority priority = Priority::kMedium;
   };
@@ -110,8 +117,15 @@ class FairScheduler final : public Scheduler {
   [[nodiscard]] bool OnLentOnly(const CoreChoice& choice) const
       RKNND_REQUIRES(mutex_);
 
-  // What has to wait for memory is parked.
+  // What has to wait for memory is parked, what has to wait for core time is
+  // held.
   Choice Find(base::Nanoseconds now) RKNND_REQUIRES(mutex_);
+  // Whether it has to wait neither for memory nor for core time; else it does
+  // so from now on, and is in no line.
+  bool MayStart(RunContext& context) RKNND_REQUIRES(mutex_);
+  // What the job of a context that runs on these cores was expected to take.
+  [[nodiscard]] base::Nanoseconds CoreTimeOf(uint32_t granted) const
+      RKNND_REQUIRES(mutex_);
   // Among those who may run as far as cores go.
   Choice Choose(base::Nanoseconds now, uint32_t available, RunContext* gang)
       RKNND_REQUIRES(mutex_);
@@ -155,13 +169,14 @@ class FairScheduler final : public Scheduler {
   const uint32_t cores_;
   const uint32_t all_;  // as bits
   const uint32_t jobs_per_context_;
-  const base::Nanoseconds bound_, hang_;
+  const base::Nanoseconds bound_, hang_, longest_run_;
   const base::Clock& clock_;
 
   mutable base::Mutex mutex_;
   Share nobody_ RKNND_GUARDED_BY(mutex_);
   WaitingLines lines_ RKNND_GUARDED_BY(mutex_);
   MemoryTurns turns_ RKNND_GUARDED_BY(mutex_);
+  const CoreBudget core_budget_;
   uint32_t free_ RKNND_GUARDED_BY(mutex_);  // cores, as bits
   uint32_t lent_ RKNND_GUARDED_BY(mutex_) = 0;
   std::array<Running, kMostCores> running_ RKNND_GUARDED_BY(mutex_);

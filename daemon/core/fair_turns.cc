@@ -51,27 +51,35 @@ RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Find(
     }
     // The gang first: while it waits for memory it keeps no core.
     RunContext* const gang = FirstGang(now);
-    RunContext* waits = gang;
-    if (gang == nullptr || turns_.MayStart(*gang)) {
-      Choice choice = Choose(now, available, gang);
-      waits = choice.context;
-      // Longer than was counted with.
-      if (waits != nullptr && due == nullptr &&
-          waits->queue.first->expected > longest) {
-        due = FindDue(now, available, waits->queue.first->expected);
-        if (due != nullptr && lines_.lanes().IsGang(due->lane)) due = nullptr;
-      }
-      if (due != nullptr) {
-        uint32_t cores = available & lines_.lanes().MaskOf(due->lane);
-        if (gathering_due_) cores &= ~gang->queue.first->cores.cores;
-        if (cores != 0) choice = {*due->contexts.begin(), cores, false, true};
-        waits = choice.context;
-      }
-      if (waits == nullptr || turns_.MayStart(*waits)) return choice;
+    if (gang != nullptr && !MayStart(*gang)) continue;
+    Choice choice = Choose(now, available, gang);
+    // Longer than was counted with.
+    if (choice.context != nullptr && due == nullptr &&
+        choice.context->queue.first->expected > longest) {
+      due = FindDue(now, available, choice.context->queue.first->expected);
+      if (due != nullptr && lines_.lanes().IsGang(due->lane)) due = nullptr;
     }
-    RemoveReady(*waits);
-    turns_.Park(*waits);
+    if (due != nullptr) {
+      uint32_t cores = available & lines_.lanes().MaskOf(due->lane);
+      if (gathering_due_) cores &= ~gang->queue.first->cores.cores;
+      if (cores != 0) choice = {*due->contexts.begin(), cores, false, true};
+    }
+    if (choice.context == nullptr || MayStart(*choice.context)) return choice;
   }
+}
+
+RKNND_HOT_PATH bool FairScheduler::MayStart(RunContext& context) {
+  if (!turns_.MayStart(context)) {
+    RemoveReady(context);
+    turns_.Park(context);
+    return false;
+  }
+  if (!core_budget_.MayStart(context)) {
+    RemoveReady(context);
+    CoreBudget::Hold(context);
+    return false;
+  }
+  return true;
 }
 
 RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Choose(
@@ -241,7 +249,9 @@ bool FairScheduler::Lacks(uint32_t mask, base::Nanoseconds now) const {
   if ((mask & lent_) != 0) return true;
   for (uint32_t core = 0; core < cores_; ++core) {
     if (((mask & ~free_) >> core & 1) == 0) continue;
-    if (hang_ > 0 && now - running_[core].since >= hang_) return true;
+    if (hang_ > 0 && now - running_[core].since >= running_[core].hang) {
+      return true;
+    }
   }
   return false;
 }

@@ -52,7 +52,7 @@ class FenceWaits {
 
   // The job has ended, or will; null: there was none.
   void Signal(const std::shared_ptr<Fence>& fence) const {
-    if (fence != nullptr) watcher_->Signal(*fence);
+    if (fence != nullptr) watcher_->Signal(fence);
   }
   void SignalEnd(const JobFences& fences) const {
     Signal(fences.out);

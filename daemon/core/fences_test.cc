@@ -27,9 +27,9 @@ class FakeWatcher final : public FenceWatcher {
     return absl::OkStatus();
   }
   void Unwatch(uint64_t token) override { watched.erase(token); }
-  void Signal(const Fence& fence) override {
+  void Signal(const std::shared_ptr<Fence>& fence) override {
     // What whoever hears of it finds.
-    signalled.push_back(fence.number);
+    signalled.push_back(fence->number);
     answers_seen.push_back(sink == nullptr ? 0 : sink->count());
   }
   // Tokens that wait for fence `number`.

@@ -86,6 +86,17 @@ TEST_F(HangTest, JobWithoutALimitIsAnsweredWhenItHangs) {
   EXPECT_EQ(service->Status().jobs_running, 1U);
 }
 
+TEST_F(HangTest, SlowModelIsGivenTwentyTimesWhatItIsExpectedToTake) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16 modelled=2000", 0, /*core_mask=*/1);
+  Start(session, 0);
+  PassTime(40 * base::kSecond);
+  EXPECT_EQ(session.sink->count(), 0U);
+  PassTime(kMs);
+  EXPECT_EQ(Code(session), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(service->Status().jobs_hung, 1U);
+}
+
 TEST_F(HangTest, CoresAreCountedAsHangingUntilTheyAreBack) {
   const TestSession first = OpenOn(0);
   const TestSession second = OpenOn(1, 200);
@@ -276,7 +287,7 @@ TEST_F(HangTest, CoresThatAGangKeptAreOthersOnceItsLastOneHangs) {
   Start(gang, 0);
   // Its run is expected to end after that of the core the gang waits for.
   const TestSession other = Open(300);
-  MakeReady(other, 1, "bytes=16 modelled=60000", 0, /*core_mask=*/2);
+  MakeReady(other, 1, "bytes=16 modelled=50000", 0, /*core_mask=*/2);
   Start(other, 0);
   ASSERT_EQ(device.held(), 1U);
   PassTime(options.scheduling.hang);

@@ -93,6 +93,13 @@ struct ExpiryNode {
 // runner while it runs; handed over under the lock of the receiver. A claimed
 // one is whoever's that claimed it.
 struct Job final : driver::JobListener {
+  // What it may take on its cores before it is said to hang, where `least` is
+  // the configured limit: a slow CPU is no hung NPU.
+  [[nodiscard]] base::Nanoseconds HangLimit(base::Nanoseconds least) const {
+    constexpr base::Nanoseconds kTimes = 20;
+    return std::max(least, expected * kTimes);
+  }
+
   // Of the gate, under its lock.
   JobState state = JobState::kFree;
   uint64_t serial = 0;  // tells it from others that had the slot

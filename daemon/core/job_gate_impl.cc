@@ -3,6 +3,7 @@
 
 #include "daemon/core/job_gate_impl.h"
 
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,16 @@ absl::Status FullError(uint32_t context) {
       "the queue of context ", context,
       " is full (limit 'jobs_per_context'): wait for a run to end before the "
       "next, or use more contexts"));
+}
+
+absl::Status LongError(const Job& job) {
+  const LoadedModel& model = *job.hold.context->model();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "model '", model.name, "' is expected to run for ",
+      job.expected / base::kSecond, " s on ",
+      job.cores.gang ? std::popcount(job.cores.cores) : 1,
+      " core(s), longer than any run may keep its cores from others "
+      "(scheduler.longest_run, in seconds of all of them together)"));
 }
 
 }  // namespace
@@ -214,7 +225,8 @@ RKNND_HOT_PATH absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
   // waits for our lock.
   job->state = JobState::kInFlight;
   Scheduler::Entry queued = scheduler.Enqueue(job);
-  if (excess != 0 && queued != Scheduler::Entry::kLent) {
+  if (excess != 0 && (queued == Scheduler::Entry::kQueued ||
+                      queued == Scheduler::Entry::kFull)) {
     // Behind the new one, which takes over the turn of those it replaces; only
     // where there was no room for both, the other way round.
     outcome->ended = ClaimOldest(context, excess);
@@ -226,6 +238,7 @@ RKNND_HOT_PATH absl::Status JobGateImpl::Queue(Job* job, const Entry& entry,
     if (queued == Scheduler::Entry::kLent) {
       return runner_->LentError(job->submission.context, entry.cores);
     }
+    if (queued == Scheduler::Entry::kLong) return LongError(*job);
     return FullError(job->submission.context);
   }
   job->earlier = jobs.last;

@@ -54,7 +54,8 @@ struct LoadedModel {
   // Whether it lists several rows: one must be chosen before a run.
   [[nodiscard]] bool dynamic() const { return info().programs.size() > 1; }
   // What a run on so many cores is expected to take: as measured lately, else
-  // by the SoC's timing model, else what a camera's model takes.
+  // what the device expects, else by the SoC's timing model, else what a
+  // camera's model takes.
   [[nodiscard]] base::Nanoseconds expected_run(uint32_t row,
                                                uint32_t core_mask) const {
     if (row < run_times.size()) {
@@ -63,14 +64,16 @@ struct LoadedModel {
     }
     constexpr base::Nanoseconds kUnknown = 10 * base::kMillisecond;
     const driver::ProgramInfo& one = program(row);
-    if (one.modelled <= 0) return kUnknown;
+    const base::Nanoseconds slice =
+        one.expected > 0 ? one.expected : one.modelled;
+    if (slice <= 0) return kUnknown;
     const auto cores =
         static_cast<uint32_t>(std::max(1, std::popcount(core_mask)));
     // Layers are shared out, slices go one to a core.
-    if (one.batch <= 1) return one.modelled / cores + 1;
-    constexpr base::Nanoseconds kLongest = 60 * base::kSecond;
+    if (one.batch <= 1) return slice / cores + 1;
+    constexpr base::Nanoseconds kLongest = 3600 * base::kSecond;
     const uint32_t rounds = (one.batch - 1) / cores + 1;
-    return one.modelled > kLongest / rounds ? kLongest : one.modelled * rounds;
+    return slice > kLongest / rounds ? kLongest : slice * rounds;
   }
   // Internal memory that suffices for each of its rows.
   [[nodiscard]] uint64_t internal_size() const {

@@ -33,9 +33,10 @@ struct ContextQueue {
   bool running = false;
   // Of MemoryTurns: waits for memory, has it kept, runs in it.
   bool parked = false, has_turn = false, runs_alone = false;
+  bool held = false;                 // of CoreBudget
   bool ready = false;                // stands in a line (waiting_lines.h)
   WaitingContexts::node_type place;  // while it does not
-  // Neighbours in the list of those that are parked.
+  // Neighbours in the list of those that are parked, or held.
   RunContext* previous = nullptr;
   RunContext* next = nullptr;
 };

@@ -21,7 +21,7 @@ struct SchedulerCounts {
 // of its cores at once; a job whose core is busy holds up no job of another
 // context that could run elsewhere; two jobs whose memory overlaps (Job::alone)
 // never run at once (memory_turns.h), and the one that waits for it keeps no
-// core.
+// core; a user's jobs have no more of the cores at once than CoreBudget gives.
 //
 // Thread: any. Allocates nothing, calls nothing. Lock order: a gate's lock,
 // then the scheduler's.
@@ -35,6 +35,7 @@ class Scheduler {
     kQueued,
     kFull,  // the context has as many jobs as it may have
     kLent,  // it could run on cores only that are lent out
+    kLong,  // it is expected to take longer than any job may
   };
 
   virtual ~Scheduler() = default;

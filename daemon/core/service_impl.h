@@ -106,6 +106,8 @@ class Service::Impl {
   std::map<ShareKey, std::weak_ptr<Share>> shares_;
   // By tenant.
   std::map<std::string, std::weak_ptr<ShareGroup>> share_groups_;
+  const ShareGroup::Count share_group_count_ =
+      std::make_shared<std::atomic<uint32_t>>();
   // By name, as long as there are sessions of theirs...
   std::map<std::string, std::weak_ptr<Tenant>> tenants_;
   // ...or something is charged to them.

@@ -77,7 +77,9 @@ std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer,
   }
   std::weak_ptr<ShareGroup>& users = share_groups_[tenant.name()];
   std::shared_ptr<ShareGroup> group = users.lock();
-  if (group == nullptr) users = group = std::make_shared<ShareGroup>();
+  if (group == nullptr) {
+    users = group = std::make_shared<ShareGroup>(share_group_count_);
+  }
   share = std::make_shared<Share>(policy, parts->device->info().cores,
                                   std::move(group));
   known = share;

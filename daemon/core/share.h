@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,14 +71,41 @@ struct Line {
 
 // What the shares of a user's processes have in common; held by each of them.
 struct ShareGroup {
+  // Counts those there are, so that each knows whether it is alone; without it
+  // a group believes that there are others.
+  using Count = std::shared_ptr<std::atomic<uint32_t>>;
+
+  explicit ShareGroup(Count count = nullptr) : count_(std::move(count)) {
+    if (count_ != nullptr) ++*count_;
+  }
+  ~ShareGroup() {
+    if (count_ != nullptr) --*count_;
+  }
+  ShareGroup(const ShareGroup&) = delete;
+  ShareGroup& operator=(const ShareGroup&) = delete;
+
+  [[nodiscard]] bool is_alone() const {
+    return count_ != nullptr && count_->load(std::memory_order_relaxed) < 2;
+  }
+
   // By class: how many of them have jobs that wait. Under the scheduler's lock.
   std::array<uint32_t, kPriorities> waiting{};
+
+  // Of CoreBudget, under the scheduler's lock: what the jobs that run are
+  // expected to take of all cores together, and the contexts that wait for
+  // that.
+  base::Nanoseconds running = 0;
+  RunContext* first_held = nullptr;
+  RunContext* last_held = nullptr;
 
   // The virtual times of those that have gone. A new process goes on from the
   // latest of them: else a user whose processes end with their first job would
   // never have had any.
   base::Mutex mutex;
   std::array<std::vector<uint64_t>, kPriorities> left RKNND_GUARDED_BY(mutex);
+
+ private:
+  const Count count_;
 };
 
 // What a flow's NPU time is divided by.
@@ -133,6 +161,8 @@ class Share {
   Share& operator=(const Share&) = delete;
 
   [[nodiscard]] const SharePolicy& policy() const { return policy_; }
+  // Null: it is alone.
+  [[nodiscard]] ShareGroup* group() const { return group_.get(); }
   // From now on; a priority and cores are those of contexts made from now on.
   void SetPolicy(const SharePolicy& policy);
 

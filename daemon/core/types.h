@@ -103,6 +103,8 @@ struct Allocation {
 struct SchedulingOptions {
   // So long may a program's jobs of a lower class be passed over.
   base::Nanoseconds starvation_bound = base::kSecond;
+  // What one job may be expected to take of all its cores together.
+  base::Nanoseconds longest_run = 60 * base::kSecond;
   // A job that runs longer hangs: it is answered, and the timeline written. The
   // vendor's driver gives up after 6 to 18 s and fails all others with it.
   base::Nanoseconds hang = 5 * base::kSecond;
@@ -316,12 +318,19 @@ class WorkerWaker {
   virtual void ExpireBy(base::Nanoseconds /*when*/) {}
 };
 
+// The transport's, by which it knows who has the other end of a fence.
+class FenceOwner {
+ public:
+  virtual ~FenceOwner() = default;
+};
+
 // What a client registered for jobs to wait for, or to be told by. Its fd is of
 // a kind that neither blocks nor lies when it is polled (the transport looked).
 struct Fence {
   uint32_t number = 0;
   bool out = false;
   base::UniqueFd fd;
+  std::shared_ptr<FenceOwner> owner = nullptr;  // whom one that is `out` tells
 };
 
 //   kPending --readable--> kSignalled
@@ -342,7 +351,7 @@ class FenceWatcher {
   // No call for `token` after the return but one that is on its way already.
   virtual void Unwatch(uint64_t token) = 0;
   // Tells whoever has the other end. Never blocks. Thread: any.
-  virtual void Signal(const Fence& fence) = 0;
+  virtual void Signal(const std::shared_ptr<Fence>& fence) = 0;
 };
 
 // ---- reports ----------------------------------------------------------------

@@ -23,7 +23,7 @@ class SilentFences final : public FenceWatcher {
     return absl::OkStatus();
   }
   void Unwatch(uint64_t token) override { watched.erase(token); }
-  void Signal(const Fence& /*fence*/) override {}
+  void Signal(const std::shared_ptr<Fence>& /*fence*/) override {}
 
   std::map<uint64_t, std::shared_ptr<Fence>> watched;
 };

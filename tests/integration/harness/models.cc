@@ -362,6 +362,24 @@ TestModel MakeSlow(const std::string& folder, size_t products) {
                     products, 1);
 }
 
+TestModel MakeEndless(const std::string& folder) {
+  constexpr int64_t kSide = 4000;
+  constexpr int kProducts = 100;
+  Builder builder("endless", kOpset);
+  builder.Input("x", {kSide, kSide});
+  builder.Output("y", {kSide, kSide});
+  std::string last = "x";
+  for (int i = 0; i < kProducts; ++i) {
+    const std::string next = i + 1 == kProducts ? "y" : "t" + std::to_string(i);
+    builder.Node("MatMul", "product_" + std::to_string(i), {last, "x"}, next);
+    last = next;
+  }
+  TestModel model = builder.Write(folder, {}, {});
+  model.inputs.clear();
+  model.outputs.clear();
+  return model;
+}
+
 TestModel MakeConvChain(const std::string& folder, size_t convolutions) {
   constexpr size_t kChannels = 64;
   constexpr size_t kWidth = 40;

@@ -42,6 +42,9 @@ TestModel MakeBatchConvNet(const std::string& folder, int batch);
 // A job of some hundred milliseconds, or a part of that: a chain of so many
 // matrix products.
 TestModel MakeSlow(const std::string& folder, size_t products = 80);
+// A file of some kilobytes that keeps a core for minutes, each of its layers
+// for about a second. Comes without outputs.
+TestModel MakeEndless(const std::string& folder);
 // Of so many layers that each compute next to nothing.
 TestModel MakeTinyLayers(const std::string& folder, size_t layers);
 // So many convolutions, of some hundred microseconds each, that turn the
