@@ -4,6 +4,7 @@
 #include "tests/integration/hostile_client.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,34 @@ TEST_F(HostileClientTest, DescriptorsThatTakeAnHourToCloseHoldUpNobody) {
   EXPECT_TRUE(clients[0].WaitForClose());
   enemy_->SayHello();
   EXPECT_TRUE(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}).ok());
+}
+
+TEST_F(HostileClientTest, CrowdThatWaitsForAnswersHoldsUpItsOwnUserOnly) {
+  enemy_->SayHello();
+  // Each waits twenty thousand times for what only the end of the connection
+  // brings: every answer is sent past all of them.
+  constexpr size_t kThreads = 32;
+  constexpr size_t kEach = 20'000;
+  std::vector<std::thread> crowd;
+  for (size_t i = 0; i < kThreads; ++i) {
+    crowd.emplace_back([socket = enemy_->socket()] {
+      std::vector<pollfd> waits(kEach, {socket, 0, 0});
+      while (poll(waits.data(), waits.size(), -1) < 0) {
+      }
+    });
+  }
+  EXPECT_TRUE(Eventually([this] {
+    EXPECT_TRUE(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}).ok());
+    return daemon().log().find("they are told late from now on") !=
+           std::string::npos;
+  }));
+  // In their order, and to the end.
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}).ok());
+  }
+  EXPECT_TRUE(NeighbourIsWell());
+  shutdown(enemy_->socket(), SHUT_RDWR);
+  for (std::thread& thread : crowd) thread.join();
 }
 
 TEST_F(HostileClientTest, RequestsBeforeHelloAreRefused) {

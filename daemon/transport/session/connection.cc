@@ -86,7 +86,7 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
                        base::UniqueFd socket, core::SessionPeer peer)
     : environment_(environment),
       owner_(owner),
-      socket_(std::move(socket)),
+      socket_(std::make_shared<base::UniqueFd>(std::move(socket))),
       peer_(std::move(peer)) {
   if (environment_.closer == nullptr || peer_.admin || peer_.pid == getpid()) {
     return;
@@ -94,6 +94,9 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
   closes_for_ = peer_.allocation != nullptr
                     ? absl::StrCat("door ", peer_.allocation->name)
                     : absl::StrCat("user ", peer_.uid);
+  if (environment_.notices != nullptr) {
+    notices_ = environment_.notices->Of(closes_for_);
+  }
 }
 
 Connection::~Connection() = default;
@@ -102,7 +105,7 @@ absl::Status Connection::Start(base::UniqueFd process) {
   watched_events_ = EPOLLIN;
   RKNND_ASSIGN_OR_RETURN(socket_watch_,
                          base::ToStatusOr(environment_.loop->Watch(
-                             socket_.get(), watched_events_,
+                             socket_->get(), watched_events_,
                              [this](uint32_t events) { OnSocket(events); })));
   process_ = std::move(process);
   if (process_.valid()) {
@@ -133,6 +136,10 @@ void Connection::Guarded(const Handle& handle) {
   environment_.closer->Close(closes_for_, std::move(left));
 }
 
+bool Connection::IsToldLate() const {
+  return notices_ != nullptr && notices_->late();
+}
+
 void Connection::Close(const absl::Status& reason) {
   if (state_ == State::kClosed) return;
   const auto self = shared_from_this();
@@ -155,7 +162,7 @@ void Connection::End(const absl::Status& reason) {
   // 4. The peer sees the end.
   if (!reason.ok() && !absl::IsCancelled(reason)) {
     environment_.failures->Write(peer_, session_id_, "connection", reason);
-    if (was_open && log_ != nullptr) {
+    if (was_open && log_ != nullptr && !IsToldLate()) {
       wire::LogEvent event{};
       wire::SetText(event.text, absl::StrCat("disconnected: ",
                                              std::string(reason.message())));
@@ -166,14 +173,15 @@ void Connection::End(const absl::Status& reason) {
       if (body.ok()) frame.body = *std::move(body);
       // As far as it listens; the connection is over either way.
       static_cast<void>(
-          wire::SendFrame(socket_.get(), frame, base::Block::kNo).ok());
+          wire::SendFrame(socket_->get(), frame, base::Block::kNo).ok());
     }
   }
   unsent_.clear();
   ring_.reset();
   log_.reset();
   // Now, whenever it is closed: what lies in it unread goes with it.
-  if (!closes_for_.empty()) shutdown(socket_.get(), SHUT_RDWR);
+  if (!closes_for_.empty() && !IsToldLate())
+    shutdown(socket_->get(), SHUT_RDWR);
   socket_.reset();
   process_.reset();
   owner_->OnClosed(this);
@@ -202,7 +210,7 @@ void Connection::OnSocket(uint32_t events) {
 void Connection::Receive() {
   // One frame for each turn of the loop: no client is served twice before
   // another is served once.
-  auto result = wire::ReceiveFrame(socket_.get(), base::Block::kNo);
+  auto result = wire::ReceiveFrame(socket_->get(), base::Block::kNo);
   if (!result.ok()) return Close(base::ToStatus(result.error()));
   switch (result->kind) {
     case wire::FrameResult::Kind::kWouldBlock:
@@ -301,7 +309,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
         const auto self = weak.lock();
         return self != nullptr && self->TakeEvent(std::move(event));
       },
-      environment_.doors);
+      environment_.doors, notices_);
   session_ = std::move(session);
   ring_ = std::move(ring);
   log_ = std::move(log);
@@ -318,7 +326,7 @@ void Connection::RefuseHello(const wire::Frame& request,
   refusal.body = wire::EncodeFailure(std::string(status.message()));
   // The socket is empty, so that this goes out or the peer is gone.
   static_cast<void>(
-      wire::SendFrame(socket_.get(), refusal, base::Block::kNo).ok());
+      wire::SendFrame(socket_->get(), refusal, base::Block::kNo).ok());
   Close(status);
 }
 
@@ -355,7 +363,7 @@ void Connection::Answer(wire::Verb verb, uint32_t request, Reply reply) {
 bool Connection::MayHoldUnread(size_t bytes) {
   int unread = 0;
   // Zero once the peer has taken all that was sent.
-  if (unsent_.empty() && ioctl(socket_.get(), SIOCOUTQ, &unread) == 0 &&
+  if (unsent_.empty() && ioctl(socket_->get(), SIOCOUTQ, &unread) == 0 &&
       unread == 0) {
     unread_memfd_bytes_ = 0;
   }
@@ -390,24 +398,63 @@ bool Connection::TakeEvent(wire::Frame event) {
 }
 
 void Connection::Flush() {
-  while (!unsent_.empty()) {
-    const wire::Frame& frame = unsent_.front();
-    const auto sent = wire::SendFrame(socket_.get(), frame, base::Block::kNo);
-    if (!sent.ok()) {
-      if (sent.error().code != base::Code::kResourceExhausted) {
-        // Gone in the middle: no fault of anybody's.
-        return CloseSoon(absl::CancelledError(sent.error().message));
-      }
-      if (++failed_flushes_ > kMaxFailedFlushes) {
-        return CloseSoon(base::ToStatus(sent.error()));
-      }
+  while (!unsent_.empty() && !sends_late_) {
+    if (IsToldLate()) {
+      SendLate();
       break;
     }
-    failed_flushes_ = 0;
-    unsent_bytes_ -= frame.body.size();
-    unsent_.pop_front();
+    const wire::Frame& frame = unsent_.front();
+    const auto send = [&] {
+      return wire::SendFrame(socket_->get(), frame, base::Block::kNo);
+    };
+    if (!OnSent(notices_ == nullptr ? send() : notices_->Now(send),
+                frame.body.size())) {
+      break;
+    }
   }
   UpdateEvents();
+}
+
+void Connection::SendLate() {
+  sends_late_ = true;
+  // Its place is kept for it.
+  const auto frame = std::make_shared<wire::Frame>(std::move(unsent_.front()));
+  const bool begun = notices_->Later(
+      [socket = socket_, frame] {
+        return wire::SendFrame(socket->get(), *frame, base::Block::kNo);
+      },
+      [weak = weak_from_this(), frame](const base::Expected<void>& sent) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->closing_ ||
+            self->state_ == State::kClosed) {
+          return;
+        }
+        self->sends_late_ = false;
+        const size_t bytes = frame->body.size();
+        self->unsent_.front() = std::move(*frame);
+        if (self->OnSent(sent, bytes)) return self->Flush();
+        self->UpdateEvents();
+      });
+  if (!begun) {
+    CloseSoon(absl::ResourceExhaustedError(
+        "the client is told late, and does not read what it is told"));
+  }
+}
+
+bool Connection::OnSent(const base::Expected<void>& sent, size_t bytes) {
+  if (!sent.ok()) {
+    if (sent.error().code != base::Code::kResourceExhausted) {
+      // Gone in the middle: no fault of anybody's.
+      CloseSoon(absl::CancelledError(sent.error().message));
+    } else if (++failed_flushes_ > kMaxFailedFlushes) {
+      CloseSoon(base::ToStatus(sent.error()));
+    }
+    return false;
+  }
+  failed_flushes_ = 0;
+  unsent_bytes_ -= bytes;
+  unsent_.pop_front();
+  return true;
 }
 
 void Connection::CloseSoon(const absl::Status& reason) {
@@ -425,7 +472,7 @@ void Connection::UpdateEvents() {
   uint32_t events = 0;
   // A client with too much in the making is not listened to meanwhile.
   if (unanswered_ < kMaxUnanswered && !closing_) events |= EPOLLIN;
-  if (!unsent_.empty()) events |= EPOLLOUT;
+  if (!unsent_.empty() && !sends_late_) events |= EPOLLOUT;
   if (events == watched_events_) return;
   watched_events_ = events;
   environment_.loop->ChangeEvents(socket_watch_, events);

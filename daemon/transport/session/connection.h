@@ -23,6 +23,7 @@
 #include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/fd_closer.h"
+#include "daemon/transport/session/notices.h"
 #include "daemon/transport/session/requests.h"
 #include "daemon/transport/session/ring_endpoint.h"
 #include "daemon/transport/session/workers.h"
@@ -37,9 +38,10 @@ struct Environment {
   core::Service* service = nullptr;
   Workers* workers = nullptr;
   FailureLog* failures = nullptr;
-  Board* board = nullptr;       // null: nobody answers for the machine
-  DoorKeeper* doors = nullptr;  // the server itself
-  FdCloser* closer = nullptr;   // the server's, or null
+  Board* board = nullptr;            // null: nobody answers for the machine
+  DoorKeeper* doors = nullptr;       // the server itself
+  FdCloser* closer = nullptr;        // the server's, or null
+  NoticesByUser* notices = nullptr;  // of the same
 };
 
 class Connection;
@@ -98,6 +100,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // As EventCallback.
   bool TakeEvent(wire::Frame event);
   void Flush();
+  // Whether sending to this client's user has lasted (notices.h).
+  [[nodiscard]] bool IsToldLate() const;
+  // The first frame that is not sent is on its way by the user's own thread.
+  void SendLate();
+  // Takes note of what became of it; false: no more can be sent now.
+  bool OnSent(const base::Expected<void>& sent, size_t bytes);
   // Closes in the loop's next round: core may be in the middle of answering.
   void CloseSoon(const absl::Status& reason);
   void UpdateEvents();
@@ -106,12 +114,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   const Environment environment_;
   ConnectionOwner* const owner_;
-  base::UniqueFd socket_;
+  // Shared with a thread that sends.
+  std::shared_ptr<base::UniqueFd> socket_;
   base::UniqueFd process_;
   core::SessionPeer peer_;
   // For whom descriptors of this connection are closed. Empty: at once, as for
   // operators and our own process, who would hold up themselves.
   std::string closes_for_;
+  std::shared_ptr<Notices> notices_;  // null where that is empty
 
   State state_ = State::kHello;
   base::EventLoop::WatchId socket_watch_ = 0;
@@ -127,6 +137,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   std::deque<wire::Frame> unsent_;
   size_t unsent_bytes_ = 0;
+  bool sends_late_ = false;  // a frame is with the user's thread
   uint32_t failed_flushes_ = 0;
   // Bytes in memfds that lie in the socket and that nobody is charged for.
   size_t unread_memfd_bytes_ = 0;

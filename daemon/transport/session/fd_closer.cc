@@ -51,14 +51,19 @@ bool LeaveOpen(int fd) {
 }  // namespace
 
 struct FdCloser::State : std::enable_shared_from_this<State> {
+  // One of both.
+  struct Errand {
+    base::UniqueFd fd;
+    std::function<void()> work;
+  };
   struct Owner {
-    std::deque<base::UniqueFd> fds;
+    std::deque<Errand> errands;
     bool served = false;  // by a thread, which has one beside these
   };
 
   std::map<std::string, Owner>::iterator FindWork() RKNND_REQUIRES(mutex) {
     return std::find_if(owners.begin(), owners.end(), [](const auto& one) {
-      return !one.second.served && !one.second.fds.empty();
+      return !one.second.served && !one.second.errands.empty();
     });
   }
 
@@ -88,18 +93,29 @@ struct FdCloser::State : std::enable_shared_from_this<State> {
       }
       Owner& owner = found->second;
       owner.served = true;
-      base::UniqueFd fd = std::move(owner.fds.front());
-      owner.fds.pop_front();
+      Errand errand = std::move(owner.errands.front());
+      owner.errands.pop_front();
       // This one may last.
       if (idle == 0 && FindWork() != owners.end()) AddThread();
       mutex.unlock();
-      fd.reset();
+      if (errand.work != nullptr) errand.work();
+      errand = {};
       mutex.lock();
       owner.served = false;
-      if (owner.fds.empty()) owners.erase(found);
+      if (owner.errands.empty()) owners.erase(found);
     }
     --threads;
     changed.notify_all();
+  }
+
+  // After errands were added.
+  void Wake(const Owner& owner) RKNND_REQUIRES(mutex) {
+    if (owner.served) return;
+    if (idle > 0) {
+      changed.notify_one();
+    } else {
+      AddThread();
+    }
   }
 
   mutable base::Mutex mutex;
@@ -139,20 +155,29 @@ void FdCloser::Close(const std::string& owner,
   base::MutexLock lock(state.mutex);
   if (!state.started) return;  // they go with `fds`
   State::Owner& queue = state.owners[owner];
-  for (base::UniqueFd& fd : fds) queue.fds.push_back(std::move(fd));
-  if (queue.served) return;
-  if (state.idle > 0) {
-    state.changed.notify_one();
-  } else {
-    state.AddThread();
+  for (base::UniqueFd& fd : fds) {
+    queue.errands.push_back({std::move(fd), nullptr});
   }
+  state.Wake(queue);
+}
+
+bool FdCloser::Do(const std::string& owner, std::function<void()> work) {
+  State& state = *state_;
+  base::MutexLock lock(state.mutex);
+  if (!state.started || state.ended) return false;
+  State::Owner& queue = state.owners[owner];
+  if (queue.errands.size() >= kMostOfOwner) return false;
+  queue.errands.push_back({base::UniqueFd(), std::move(work)});
+  state.Wake(queue);
+  return true;
 }
 
 bool FdCloser::HasRoom(const std::string& owner) const {
   const State& state = *state_;
   base::MutexLock lock(state.mutex);
   const auto found = state.owners.find(owner);
-  return found == state.owners.end() || found->second.fds.size() < kMostOfOwner;
+  return found == state.owners.end() ||
+         found->second.errands.size() < kMostOfOwner;
 }
 
 ClosesElsewhere::ClosesElsewhere(std::vector<base::UniqueFd>* left)

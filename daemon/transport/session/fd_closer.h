@@ -1,13 +1,14 @@
 // Closes what clients have sent, on threads that may wait for them: a client
 // decides how long it takes to close a connection of its own that lingers, a
 // file of its own file system or gigabytes of memory, and the loop waits for
-// nobody. Used by the
-// server and its connections.
+// nobody. Likewise for other work that a client may make last (notices.h). Used
+// by the server and its connections.
 
 #ifndef DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
 #define DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ class FdCloser {
   // Has a thread from now on; before it closes at once.
   void Start();
   void Close(const std::string& owner, std::vector<base::UniqueFd> fds);
+  // Does `work` there, which may last as well. False, and nothing is done,
+  // where the owner has as much to be closed and done as it may, or no thread.
+  bool Do(const std::string& owner, std::function<void()> work);
   // False while too many of its descriptors could not be closed.
   [[nodiscard]] bool HasRoom(const std::string& owner) const;
 

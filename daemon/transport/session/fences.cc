@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/notices.h"
 
 namespace rknnd::transport {
 namespace {
@@ -258,12 +259,27 @@ void Fences::OnFenceEvent(uint64_t number) {
   }
 }
 
-void Fences::Signal(const core::Fence& fence) {
-  // Nothing to be done where it fails: the other end is full, which can be
-  // read, or closed.
-  constexpr char kByte = 1;
-  static_cast<void>(
-      send(fence.fd.get(), &kByte, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+void Fences::Signal(const std::shared_ptr<core::Fence>& fence) {
+  const auto tell = [](const core::Fence& told) {
+    // Nothing to be done where it fails: the other end is full, which can be
+    // read, or closed.
+    constexpr char kByte = 1;
+    static_cast<void>(
+        send(told.fd.get(), &kByte, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+  };
+  auto* const notices = static_cast<Notices*>(fence->owner.get());
+  if (notices == nullptr) {
+    tell(*fence);
+  } else if (!notices->late()) {
+    notices->Now([&] { tell(*fence); });
+  } else {
+    // Where too many wait already, this one is lost, as it is where the other
+    // end is full.
+    notices->Later([tell, fence] {
+      tell(*fence);
+      return base::Expected<void>();
+    });
+  }
 }
 
 size_t Fences::watched() const {

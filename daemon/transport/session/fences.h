@@ -55,7 +55,7 @@ class Fences final : public core::FenceWatcher, public FenceEvents {
   absl::Status Watch(uint64_t token,
                      const std::shared_ptr<core::Fence>& fence) override;
   void Unwatch(uint64_t token) override;
-  void Signal(const core::Fence& fence) override;
+  void Signal(const std::shared_ptr<core::Fence>& fence) override;
 
   void OnFenceEvent(uint64_t number) override;  // Thread: worker.
 

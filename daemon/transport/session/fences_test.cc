@@ -435,16 +435,16 @@ TEST_F(FencesTest, UnwatchedFenceKeepsNeitherItsFdNorAPlaceInTheSet) {
 TEST_F(FencesTest, SignalReachesTheOtherEndAndNeverBlocks) {
   auto [near, far] = Pair(SOCK_STREAM);
   const auto fence = FenceOf(near, /*out=*/true);
-  fences_.Signal(*fence);
+  fences_.Signal(fence);
   EXPECT_EQ(fences_.Look(*FenceOf(far)), FenceState::kSignalled);
   // The owner shares the flags, and reads nothing.
   ASSERT_EQ(fcntl(near.get(), F_SETFL, 0), 0);
   const int small = 1;
   setsockopt(near.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
-  for (int i = 0; i < 100'000; ++i) fences_.Signal(*fence);
+  for (int i = 0; i < 100'000; ++i) fences_.Signal(fence);
   // Nor does a closed one end the process.
   far.reset();
-  fences_.Signal(*fence);
+  fences_.Signal(fence);
 }
 
 TEST_F(FencesTest, ChainedFencesAreSignalledOrClosedFromEndToEnd) {

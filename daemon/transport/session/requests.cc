@@ -431,7 +431,7 @@ Reply Requests::RegisterFence(wire::Frame request) {
     return Failure(std::move(status));
   }
   return Done(session_->RegisterFence(
-      {message->fence, message->out, std::move(request.fds[0])}));
+      {message->fence, message->out, std::move(request.fds[0]), notices_}));
 }
 
 void Requests::SetFault(const wire::Frame& request,

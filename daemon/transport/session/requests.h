@@ -13,6 +13,7 @@
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/board_requests.h"
 #include "daemon/transport/session/doors.h"
+#include "daemon/transport/session/notices.h"
 #include "daemon/transport/session/reply.h"
 #include "proto/wire/frame.h"
 
@@ -26,13 +27,15 @@ class Requests {
   // `doors`: as DoorRequests.
   Requests(core::Service* service, std::shared_ptr<core::Session> session,
            bool admin, int doorbell, Board* board = nullptr,
-           EventCallback events = nullptr, DoorKeeper* doors = nullptr)
+           EventCallback events = nullptr, DoorKeeper* doors = nullptr,
+           std::shared_ptr<Notices> notices = nullptr)
       : service_(service),
         session_(std::move(session)),
         admin_(admin),
         doorbell_(doorbell),
         board_(service, board, std::move(events)),
-        doors_(doors) {}
+        doors_(doors),
+        notices_(std::move(notices)) {}
 
   // Answers once, at once or later; not at all when the session ends before.
   // Takes the request's fds; those a verb has no use for are closed.
@@ -72,6 +75,7 @@ class Requests {
   const int doorbell_;
   BoardRequests board_;
   DoorRequests doors_;
+  const std::shared_ptr<Notices> notices_;  // how fences tell; may be null
 };
 
 }  // namespace rknnd::transport

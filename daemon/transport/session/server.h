@@ -22,6 +22,7 @@
 #include "daemon/transport/session/connection.h"
 #include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/fd_closer.h"
+#include "daemon/transport/session/notices.h"
 
 namespace rknnd::transport {
 
@@ -97,7 +98,8 @@ class SessionServer final : public ConnectionOwner, public DoorKeeper {
   // away where there are too many.
   void MakeRoom(const core::Allocation* allocation);
 
-  FdCloser closer_;
+  const std::shared_ptr<FdCloser> closer_ = std::make_shared<FdCloser>();
+  NoticesByUser notices_;
   const Environment environment_;
   ServerLimits limits_;
   std::map<ListenerId, Listener> listeners_;
