@@ -11,11 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
 
 namespace rknnd::base {
@@ -48,7 +51,48 @@ Error NoMemoryBehind(size_t size, int errno_value) {
   return error;
 }
 
+std::atomic<uint64_t> live{0};
+
+// What is still to be unmapped.
+struct Leftovers {
+  std::atomic<bool> any{false};
+  Mutex mutex;
+  std::vector<std::span<std::byte>> all RKNND_GUARDED_BY(mutex);
+};
+
+Leftovers& TheLeftovers() {
+  // Never destroyed: mappings may outlive static destruction.
+  static auto* const leftovers = new Leftovers;
+  return *leftovers;
+}
+
+bool TryUnmap(std::span<std::byte> pages) {
+  return munmap(pages.data(), pages.size()) == 0 || errno != ENOMEM;
+}
+
 }  // namespace
+
+void Unmap(std::byte* data, size_t size) {
+  Leftovers& left = TheLeftovers();
+  const std::span<std::byte> pages(data, size);
+  const bool done = TryUnmap(pages);
+  if (done && !left.any.load(std::memory_order_relaxed)) return;
+  MutexLock lock(left.mutex);
+  std::erase_if(left.all, TryUnmap);
+  if (!done) {
+    // No pages of this process alone are held until then.
+    madvise(data, size, MADV_DONTNEED);
+    left.all.push_back(pages);
+  }
+  left.any = !left.all.empty();
+}
+
+uint64_t Mapping::Live() { return live.load(std::memory_order_relaxed); }
+
+Mapping::Mapping(std::byte* data, size_t size, bool of_file)
+    : data_(data), size_(size), of_file_(of_file) {
+  live.fetch_add(1, std::memory_order_relaxed);
+}
 
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
@@ -67,8 +111,9 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 Mapping::~Mapping() {
   if (data_ == nullptr) return;
   for (size_t at = 0; at < size_; at += kUnmapStep) {
-    munmap(data_ + at, std::min(kUnmapStep, size_ - at));
+    Unmap(data_ + at, std::min(kUnmapStep, size_ - at));
   }
+  live.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Expected<Mapping> Mapping::OfFd(int fd, uint64_t offset, size_t size,
@@ -103,21 +148,14 @@ Expected<Mapping> Mapping::Anonymous(size_t size) {
   return Mapping(static_cast<std::byte*>(data), size, /*of_file=*/false);
 }
 
-Expected<void> Mapping::ShrinkTo(size_t size) {
+void Mapping::ShrinkTo(size_t size) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  if (size >= size_) return {};
+  if (size >= size_) return;
   const size_t kept = (size + page - 1) / page * page;
-  if (kept == 0) {
-    *this = Mapping();
-    return {};
-  }
-  if (kept >= size_) return {};
-  if (munmap(data_ + kept, size_ - kept) != 0) {
-    return ErrnoError(errno, "shrink a mapping of " + std::to_string(size_) +
-                                 " bytes to " + std::to_string(kept));
-  }
+  if (kept == 0) *this = Mapping();
+  if (kept >= size_) return;
+  Unmap(data_ + kept, size_ - kept);
   size_ = kept;
-  return {};
 }
 
 Expected<void> Mapping::MakeReadOnly() {

@@ -11,6 +11,11 @@
 
 namespace rknnd::base {
 
+// Unmaps whole pages, for good: what the kernel refuses to take back now, as
+// the area around them would become two and there are too many already, it is
+// offered again with each further call. Thread: any.
+void Unmap(std::byte* data, size_t size);
+
 // Thread: any, one at a time.
 class Mapping {
  public:
@@ -32,7 +37,7 @@ class Mapping {
 
   // Gives back all but the first `size` bytes, up to whole pages: size() is
   // then what is still mapped.
-  Expected<void> ShrinkTo(size_t size);
+  void ShrinkTo(size_t size);
   // No store through this mapping from now on.
   Expected<void> MakeReadOnly();
   // Faults every page in now, so that lack of memory, or a file shorter than
@@ -43,14 +48,17 @@ class Mapping {
   // Linux 5.14, and for device memory); public for its test.
   Expected<void> PopulateByReading() const;
 
+  // So many there are now, each an area of memory in the kernel's count
+  // (map_count.h). Thread: any.
+  [[nodiscard]] static uint64_t Live();
+
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool valid() const { return data_ != nullptr; }
   [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
 
  private:
-  Mapping(std::byte* data, size_t size, bool of_file)
-      : data_(data), size_(size), of_file_(of_file) {}
+  Mapping(std::byte* data, size_t size, bool of_file);
 
   std::byte* data_ = nullptr;
   size_t size_ = 0;

@@ -65,7 +65,7 @@ absl::Status WeightChunk::TakeTo(size_t end) {
 
 absl::Status WeightChunk::Seal(size_t end) {
   end = WholePages(end);
-  RKNND_RETURN_IF_ERROR(base::ToStatus(mapping_.ShrinkTo(end)));
+  mapping_.ShrinkTo(end);
   if (ftruncate(fd_.get(), static_cast<off_t>(end)) != 0) {
     return base::ToStatus(base::ErrnoError(errno, "shrink weight memory"));
   }
