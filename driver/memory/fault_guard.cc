@@ -141,13 +141,23 @@ bool FaultPatchAccess::Mend(const FaultPatch* patch, uintptr_t address) {
   for (; patch != nullptr; patch = patch->outer_) {
     if (address < patch->begin_ || address >= patch->end_) continue;
     const int kept_errno = errno;
-    // Another thread may do the same at the same time: the page is of zeros
+    // The result is lost, so all pages but the first and last go, which others'
+    // bytes may be in: else each page would be a mapping of its own, of which a
+    // process may not have many.
+    uintptr_t begin = patch->begin_ + page_size;
+    uintptr_t end = patch->end_ & ~(page_size - 1);
+    const uintptr_t page = address & ~(page_size - 1);
+    if (page < begin || page >= end) {
+      begin = page;
+      end = page + page_size;
+    }
+    // Another thread may do the same at the same time: the pages are of zeros
     // then too.
-    const void* const page = mmap(
-        reinterpret_cast<void*>(address & ~(page_size - 1)), page_size,
-        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    const void* const zeros = mmap(
+        reinterpret_cast<void*>(begin), end - begin, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     errno = kept_errno;
-    if (page == MAP_FAILED) return false;
+    if (zeros == MAP_FAILED) return false;
     patch->torn_->store(true, std::memory_order_relaxed);
     return true;
   }

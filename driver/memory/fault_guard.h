@@ -34,11 +34,11 @@ template <class Access>
 
 // For code that cannot be abandoned on the spot, because it owns things, calls
 // libraries or runs on several threads: as long as this exists, a fault of its
-// thread inside `range` puts a page of zeros there, for this process alone,
-// notes that in `*torn`, and the code goes on. The range is memory for
-// intermediate results: whoever sees `torn` afterwards gives the result up, and
-// the memory may be used further.
-// Thread: the one that made it; may be nested, also with Guarded.
+// thread inside `range` puts zeros there, for this process alone (in the first
+// or last page, or in all pages between), notes that in `*torn`, and the code
+// goes on. The range is memory for intermediate results: whoever sees `torn`
+// afterwards gives the result up, and the memory may be used further. Thread:
+// the one that made it; may be nested, also with Guarded.
 class FaultPatch {
  public:
   FaultPatch(std::span<std::byte> range, std::atomic<bool>* torn);

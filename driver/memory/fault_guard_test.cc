@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/posix/map_count.h"
 #include "base/posix/mapping.h"
+#include "base/posix/memfd.h"
 #include "base/posix/unique_fd.h"
 
 namespace rknnd::driver {
@@ -199,6 +201,27 @@ TEST_F(FaultGuardTest, PatchLetsTheAccessGoOnWithZeros) {
   EXPECT_TRUE(torn);
   EXPECT_EQ(sum, static_cast<int>(kPageSize));
   EXPECT_EQ(std::byte{*At(kSize - 1)}, std::byte{9});
+}
+
+TEST_F(FaultGuardTest, PatchMakesFewMappingsOfOneHoweverMuchIsGone) {
+  constexpr size_t kPages = 100;
+  auto fd = base::MakeGrowingMemfd("gone");
+  ASSERT_TRUE(fd.ok());
+  ASSERT_EQ(ftruncate(fd->get(), kPages * kPageSize), 0);
+  auto mapping = base::Mapping::OfFd(fd->get(), 0, kPages * kPageSize,
+                                     base::Mapping::Access::kReadWrite);
+  ASSERT_TRUE(mapping.ok());
+  ASSERT_EQ(ftruncate(fd->get(), 0), 0);
+  const uint64_t before = base::CountMappings();
+  std::atomic<bool> torn{false};
+  {
+    const FaultPatch patch(mapping->bytes(), &torn);
+    for (size_t page = 0; page < kPages; page += 2) {
+      mapping->bytes()[page * kPageSize] = std::byte{1};
+    }
+  }
+  EXPECT_TRUE(torn);
+  EXPECT_LE(base::CountMappings(), before + 4);
 }
 
 TEST_F(FaultGuardTest, PatchOfMemoryThatStaysNotesNothing) {
