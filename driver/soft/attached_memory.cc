@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
       memory.fd, memory.offset - lead, static_cast<size_t>(*length), mode);
   if (!mapping.ok()) {
     absl::Status status = base::ToStatus(mapping.error());
-    if (!writable) return status;
+    if (!writable || !absl::IsPermissionDenied(status)) return status;
     return base::Annotate(status,
                           "memory that the NPU is to write must be writable");
   }

@@ -211,6 +211,8 @@ void SoftDevice::Submit(const driver::JobRequest& job) {
   }
   try {
     result.status = RunJob(job, {job.stop, &era->over});
+  } catch (const std::bad_alloc&) {
+    result.status = absl::ResourceExhaustedError("no memory left to run it");
   } catch (const std::exception& error) {
     result.status = absl::InternalError(error.what());
   }

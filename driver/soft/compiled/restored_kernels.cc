@@ -79,7 +79,8 @@ class RestoredKernel final : public Kernel {
     return part.index == 0 ? Run(inputs, outputs, scratch) : absl::OkStatus();
   }
 
-  // Made by now or from now on; the error it ended with once is for good.
+  // Made by now or from now on; an error that it ended with once is for good,
+  // but for lack of memory.
   absl::StatusOr<const Kernel*> Whole() const {
     base::MutexLock lock(owner_->making_);
     RKNND_RETURN_IF_ERROR(MakeLocked(1, whole_kernel_, whole_));
@@ -139,6 +140,8 @@ class RestoredKernel final : public Kernel {
         kernel = Misfit(*node_, "reads another input than it says");
       }
     }
+    // Memory may be there the next time.
+    if (absl::IsResourceExhausted(kernel.status())) return kernel.status();
     if (!kernel.ok()) return failed_ = kernel.status();
     made = *std::move(kernel);
     known.store(made.get(), std::memory_order_release);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "driver/soft/kernels/code_room.h"
 
 namespace rknnd::soft {
 
@@ -93,12 +94,28 @@ bool IsGenerated(std::string_view implementation) {
          implementation.find("brg") != std::string_view::npos;
 }
 
+absl::Status CheckCodeRoom(const NodeView& node) {
+  const base::Expected<void> room = KeepCodeRoom();
+  if (room.ok()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      node.node().type, " '", node.node().name, "': ", room.error().message,
+      ". Load fewer models, end what is "
+      "not needed, or raise vm.max_map_count"));
+}
+
 absl::Status DnnlError(const NodeView& node, const std::exception& error) {
   const std::string who =
       absl::StrCat(node.node().type, " '", node.node().name, "'");
   const auto* dnnl_error = dynamic_cast<const dnnl::error*>(&error);
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-      (dnnl_error != nullptr && dnnl_error->status == dnnl_out_of_memory)) {
+      (dnnl_error != nullptr &&
+       (dnnl_error->status == dnnl_out_of_memory ||
+        // Of its generators of code: what they mapped cannot be made runnable.
+        dnnl_error->status == dnnl_runtime_error))) {
+    // oneDNN remembers what others may wait for, and nobody makes any more.
+    const int kept = dnnl::get_primitive_cache_capacity();
+    dnnl::set_primitive_cache_capacity(0);
+    dnnl::set_primitive_cache_capacity(kept);
     return absl::ResourceExhaustedError(absl::StrCat(who, ": out of memory"));
   }
   return absl::InternalError(
@@ -160,6 +177,9 @@ absl::Status DnnlCall::Run(std::span<void* const> data) const {
   if (status == dnnl_success) status = dnnl_stream_wait(set.stream.get());
   free_.fetch_or(1U << index, std::memory_order_release);
   if (status == dnnl_success) return absl::OkStatus();
+  if (status == dnnl_out_of_memory) {
+    return absl::ResourceExhaustedError("oneDNN: out of memory");
+  }
   return absl::InternalError(
       absl::StrCat("oneDNN failed with status ", static_cast<int>(status)));
 }

@@ -38,8 +38,11 @@ dnnl::memory::desc DescribeDense(std::span<const int64_t> dims);
 // Runs `f`, which uses oneDNN; what it throws becomes INTERNAL with the node's
 // name, or RESOURCE_EXHAUSTED where memory is short.
 absl::Status DnnlError(const NodeView& node, const std::exception& error);
+// That oneDNN finds memory for its code, whatever the kernel says.
+absl::Status CheckCodeRoom(const NodeView& node);
 template <class F>
 absl::Status GuardDnnl(const NodeView& node, F&& f) {
+  if (absl::Status room = CheckCodeRoom(node); !room.ok()) return room;
   try {
     return std::forward<F>(f)();
   } catch (const std::exception& error) {
