@@ -3,6 +3,7 @@
 
 #include "daemon/runtime.h"
 
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +29,13 @@ constexpr base::Nanoseconds kLongestTask = 30 * 60 * base::kSecond;
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Create(
     const RuntimeOptions& options) {
   std::unique_ptr<Runtime> runtime(new Runtime());
-  RKNND_RETURN_IF_ERROR(runtime->Assemble(options));
+  // What has begun by then is ended in order.
+  try {
+    RKNND_RETURN_IF_ERROR(runtime->Assemble(options));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a thread of the daemon cannot be started: ", error.what()));
+  }
   return runtime;
 }
 

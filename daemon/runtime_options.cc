@@ -4,8 +4,10 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <string>
 
+#include "base/posix/map_count.h"
 #include "daemon/board/power.h"
 
 namespace rknnd {
@@ -27,6 +29,13 @@ uint64_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
 }
 
+// Of the kernel, or fewer where the configuration says so.
+uint64_t MappingLimit(uint64_t configured) {
+  const uint64_t most = base::MostMappings();
+  if (configured == 0 || most == 0) return std::max(configured, most);
+  return std::min(configured, most);
+}
+
 }  // namespace
 
 core::LiveOptions LiveOptionsOf(const Config& config) {
@@ -36,6 +45,7 @@ core::LiveOptions LiveOptionsOf(const Config& config) {
   options.address_space = config.address_space;
   options.kept_free = config.kept_free;
   options.descriptors = DescriptorLimit();
+  options.mappings = MappingLimit(config.mappings);
   options.user_limits = config.user_limits;
   options.users = config.users;
   options.groups = config.groups;

@@ -113,6 +113,7 @@ void CompareLimits(Comparison& compare) {
              &SessionLimits::jobs_per_context);
   compare.Of("limits.fences", limits, &SessionLimits::fences);
   compare.Of("limits.address_space", std::mem_fn(&Config::address_space));
+  compare.Of("limits.mappings", std::mem_fn(&Config::mappings));
   compare.Of("limits.kept_free", std::mem_fn(&Config::kept_free));
   const auto user = &Config::user_limits;
   compare.Of("limits.user.memory", user, &UserLimits::memory);
@@ -187,6 +188,7 @@ void TakeLive(const Config& after, Config& config) {
   config.limits = after.limits;
   config.limits.jobs_per_context = jobs_per_context;
   config.address_space = after.address_space;
+  config.mappings = after.mappings;
   config.kept_free = after.kept_free;
   config.user_limits = after.user_limits;
   config.users = after.users;

@@ -67,6 +67,7 @@ TEST(ConfigChangesTest, EveryKeyIsNamedWithWhenItTakesEffect) {
       {"limits.jobs_per_context", "[limits]\njobs_per_context = 1"},
       {"limits.fences", "[limits]\nfences = 1"},
       {"limits.address_space", "[limits]\naddress_space = 4096"},
+      {"limits.mappings", "[limits]\nmappings = 4096"},
       {"limits.kept_free", "[limits]\nkept_free = 0"},
       {"limits.user.memory", "[limits.user]\nmemory = 1"},
       {"limits.user.contexts", "[limits.user]\ncontexts = 1"},

@@ -40,6 +40,8 @@ constexpr double kMinHangSeconds = 0.1;
 constexpr uint32_t kMostLogLevel = 5;
 // A page: less is no memory at all.
 constexpr uint64_t kLeastMemory = 4096;
+// A daemon without sessions has some hundreds.
+constexpr uint64_t kLeastMappings = 1024;
 constexpr uint32_t kMostKeptFree = 50;
 // A file of more is none of ours.
 constexpr size_t kMostText = size_t{1} << 20;
@@ -89,6 +91,7 @@ Setters LimitKeys(Config& config) {
       {"jobs_per_context", Number(limits.jobs_per_context, 1, core::kJobSlots)},
       {"fences", Number(limits.fences, 1)},
       {"address_space", Bytes(config.address_space, kLeastMemory)},
+      {"mappings", Bytes(config.mappings, kLeastMappings)},
       {"kept_free", Number(config.kept_free, 0, kMostKeptFree)},
   };
 }

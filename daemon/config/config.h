@@ -67,6 +67,8 @@ struct Config {
   core::SessionLimits limits;
   // What the NPU may map at one time; 0: as much as it can.
   uint64_t address_space = 0;
+  // Mappings that the daemon may have; 0: as many as the kernel allows.
+  uint64_t mappings = 0;
   uint32_t kept_free = 10;  // percent
   // Of each user's sessions together; and of some, by uid or gid, instead.
   core::UserLimits user_limits;

@@ -45,6 +45,7 @@ constexpr KnownKey kKeys[] = {
     {"limits.jobs_per_context", kRestart},
     {"limits.fences", kLive},
     {"limits.address_space", kLive},
+    {"limits.mappings", kLive},
     {"limits.kept_free", kLive},
     {"limits.user", kTable},
     {"limits.user.memory", kLive},

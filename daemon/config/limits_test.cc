@@ -22,6 +22,7 @@ TEST(LimitsConfigTest, LimitsOfUsersAndGroupsAreTakenOver) {
   const absl::Status status = ReadToml(R"(
 [limits]
 address_space = 1073741824
+mappings = 4096
 [limits.user]
 memory = 4096
 contexts = 5
@@ -46,6 +47,7 @@ queue = 3
                                        "test.toml", config);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(config.address_space, 1'073'741'824U);
+  EXPECT_EQ(config.mappings, 4096U);
   const core::UserLimits all{4096, 5, 6, 7, 8};
   EXPECT_EQ(config.user_limits, all);
   // What is not named is as in [limits.user]; 0 is none.

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/posix/map_count.h"
 #include "base/posix/memfd.h"
+#include "base/posix/testing/no_mappings.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -114,6 +116,66 @@ TEST_F(KeptFreeTest, DescriptorsAreLeftToNewcomers) {
   const TestSession newcomer = Open(2, kNewcomer);
   EXPECT_TRUE(AllocateNow(newcomer, 1, 4096, 0).ok());
   EXPECT_EQ(Upload(newcomer, "name=m"), absl::OkStatus());
+}
+
+TEST_F(KeptFreeTest, MappingsAreLeftToNewcomers) {
+  options.mappings = 1000;  // three quarters of them for sessions
+  Restart();
+  const TestSession greedy = Open(1, kGreedy);
+  // Its session has four.
+  EXPECT_THAT(TakeAll(675 - 4,
+                      [&](uint32_t i) {
+                        return AllocateNow(greedy, i + 1, 4096, 0).status();
+                      }),
+              HasSubstr("user 1000 has 675 of the 750 mappings"));
+  EXPECT_FALSE(TryOpen(kGreedy).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(*Upload(greedy, "name=g")));
+  const TestSession newcomer = Open(2, kNewcomer);
+  EXPECT_TRUE(AllocateNow(newcomer, 1, 4096, 0).ok());
+  EXPECT_EQ(Upload(newcomer, "name=m"), absl::OkStatus());
+  EXPECT_EQ(Create(newcomer, 1, "name=m"), absl::OkStatus());
+}
+
+TEST_F(KeptFreeTest, MappingsOfModelsCountForWhoseTurnLoadedThem) {
+  options.mappings = 1000;
+  Restart();
+  const TestSession greedy = Open(1, kGreedy);
+  // Of four each, beside its session's.
+  EXPECT_THAT(TakeAll((675 - 4) / 4,
+                      [&](uint32_t i) -> absl::Status {
+                        const std::string name = "name=" + std::to_string(i);
+                        const auto uploaded = Upload(greedy, name);
+                        if (!uploaded->ok()) return *uploaded;
+                        return *Create(greedy, i + 1, name);
+                      }),
+              HasSubstr("of the 750 mappings"));
+  const TestSession newcomer = Open(2, kNewcomer);
+  EXPECT_EQ(Upload(newcomer, "name=m"), absl::OkStatus());
+}
+
+TEST_F(KeptFreeTest, BuffersCountForAllThatTheirFaultsMayMap) {
+  options.mappings = 1000;
+  options.incoherent = true;
+  Restart();
+  const TestSession greedy = Open(1, kGreedy);
+  EXPECT_THAT(TakeAll((675 - 4) / 5,
+                      [&](uint32_t i) {
+                        return AllocateNow(greedy, i + 1, 4096, 0).status();
+                      }),
+              HasSubstr("mappings"));
+}
+
+TEST_F(KeptFreeTest, ModelsAreLoadedWhereTheirCompilersHaveMappingsOnly) {
+  Restart();
+  const TestSession one = Open(1, kGreedy);
+  {
+    const base::testing::NoMappings none(base::MostMappings() / 8 - 100);
+    const auto refused = Upload(one, "name=m");
+    ASSERT_TRUE(absl::IsResourceExhausted(*refused)) << *refused;
+    EXPECT_THAT(std::string(refused->message()),
+                HasSubstr("mappings that the kernel allows it"));
+  }
+  EXPECT_EQ(Upload(one, "name=m"), absl::OkStatus());
 }
 
 TEST_F(KeptFreeTest, AddressSpaceIsLeftToNewcomers) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/map_count.h"
 #include "base/posix/model_options.h"
 #include "base/posix/sha256.h"
 #include "base/status/status.h"
@@ -75,6 +76,20 @@ absl::StatusOr<base::Mapping> ReadWhole(const std::string& path,
   return mapping;
 }
 
+// Libraries that compile models do not look whether what they map is there. Of
+// what the process may have, the last eighth is theirs while they do, and of
+// what it does meanwhile.
+absl::Status CheckMappings(const std::string& name) {
+  static const uint64_t most = base::MostMappings();
+  const uint64_t have = base::CountMappings();
+  if (have <= most - most / 8 || most == 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "model '", name, "': the daemon has ", have, " of the ", most,
+      " mappings that the kernel allows it, and needs the last ", most / 8,
+      " to load models: unload some, release buffers, or raise "
+      "vm.max_map_count"));
+}
+
 }  // namespace
 
 bool ModelLoad::SameAs(const ModelLoad& other) const {
@@ -105,6 +120,7 @@ absl::StatusOr<std::shared_ptr<ModelLoad>> ModelLoad::OfFile(
 
 absl::Status ModelLoad::LoadWith(driver::Device& device,
                                  const driver::LoadRequest& request) {
+  RKNND_RETURN_IF_ERROR(CheckMappings(name));
   // Compilers of models are other people's code on a client's bytes.
   try {
     RKNND_ASSIGN_OR_RETURN(model, device.Load(request));

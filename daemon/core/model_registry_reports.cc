@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,14 @@ std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
   for (const auto& [key, entry] : entries_) add(*entry);
   for (const auto& entry : failed_) add(*entry);
   return needs;
+}
+
+std::map<std::string, uint64_t> ModelRegistry::LoadedBy() const {
+  std::map<std::string, uint64_t> loaded;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->model != nullptr) ++loaded[entry->payer];
+  }
+  return loaded;
 }
 
 std::vector<ModelReport> ModelRegistry::Reports() const {

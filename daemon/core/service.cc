@@ -212,6 +212,7 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
         tenant->Check(kSessionLimit, Count(*tenant, kSessionLimit));
     room.Update(CheckCommon(*tenant, CommonKind::kSessions));
     room.Update(CheckCommon(*tenant, CommonKind::kDescriptors));
+    room.Update(CheckCommon(*tenant, CommonKind::kMappings));
     if (!room.ok()) return room;
   }
   const SessionId id = next_session_++;

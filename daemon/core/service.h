@@ -60,11 +60,13 @@ struct LiveOptions {
   // What weights, internal memory and buffers may have together; 0: all that
   // the device maps. Never more than that.
   uint64_t address_space = 0;
-  // Percent of all sessions, contexts, descriptors and address space that users
-  // leave to those who have little (common_room.h).
+  // Percent of all sessions, contexts, descriptors, mappings and address
+  // space that users leave to those who have little (common_room.h).
   uint32_t kept_free = 10;
   // Open files that this process may have; 0: unknown, and not counted.
   uint64_t descriptors = 0;
+  // Mappings (base/posix/map_count.h) that it may have; likewise.
+  uint64_t mappings = 0;
   // Of each user's sessions together, and of some users and groups instead; a
   // user's own come first, then the largest of its groups'.
   UserLimits user_limits;

@@ -85,6 +85,9 @@ class Service::Impl {
   // have.
   [[nodiscard]] absl::Status CheckCommon(const Tenant& tenant,
                                          CommonKind kind) const;
+  // Mappings, at most.
+  [[nodiscard]] uint64_t MappingsOfABuffer() const;
+  [[nodiscard]] uint64_t MappingsOf(const SessionImpl& session) const;
   [[nodiscard]] uint64_t AddressSpace() const;
 
   // One for all sessions of a process, or of an allocation. A number that is

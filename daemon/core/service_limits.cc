@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/mapping.h"
 #include "base/status/status.h"
 #include "daemon/core/common_room.h"
 #include "daemon/core/service.h"
@@ -25,6 +26,9 @@ constexpr size_t kForOperators = 16;
 
 // Contexts of all together, in what one session may have: each costs some KiB.
 constexpr uint64_t kAllContexts = 16;
+
+// Weights, and code of kernels, of which what lies side by side is one.
+constexpr uint64_t kMappingsOfAModel = 4;
 
 }  // namespace
 
@@ -158,6 +162,12 @@ absl::Status Service::Impl::CheckCommon(const Tenant& tenant,
       room.whole = options_.descriptors - options_.descriptors / 4;
       if (room.whole == 0) return absl::OkStatus();
       break;
+    case CommonKind::kMappings:
+      what = "mappings";
+      // The rest is for what libraries map: code of kernels, stacks, heaps.
+      room.whole = options_.mappings - options_.mappings / 4;
+      if (room.whole == 0) return absl::OkStatus();
+      break;
   }
   uint64_t all = 0;
   uint64_t own = 0;
@@ -165,16 +175,42 @@ absl::Status Service::Impl::CheckCommon(const Tenant& tenant,
     uint64_t amount = 1;
     if (kind == CommonKind::kContexts) amount = session->contexts_taken();
     if (kind == CommonKind::kDescriptors) amount = session->descriptors_taken();
+    if (kind == CommonKind::kMappings) amount = MappingsOf(*session);
     all += amount;
     if (session->tenant().get() == &tenant) own += amount;
   }
-  if (room.Allows(all, own, 1)) return absl::OkStatus();
-  if (all >= room.whole) {
+  uint64_t more = 1;
+  if (kind == CommonKind::kMappings) {
+    for (const auto& [payer, loaded] : parts->models->LoadedBy()) {
+      all += kMappingsOfAModel * loaded;
+      if (payer == tenant.name()) own += kMappingsOfAModel * loaded;
+    }
+    // Also what is nobody's, as internal memory.
+    all = std::max(all, base::Mapping::Live());
+    more = MappingsOfABuffer();
+  }
+  if (room.Allows(all, own, more)) return absl::OkStatus();
+  if (all >= room.whole || more > room.whole - all) {
     return absl::ResourceExhaustedError(
         absl::StrCat("all users together have ", all, " ", what, ", of ",
-                     room.whole, " that are possible"));
+                     room.whole, " that are possible; ", tenant.name(), " has ",
+                     own, " of them. End what is not needed"));
   }
   return absl::ResourceExhaustedError(room.Refusal(tenant.name(), own, what));
+}
+
+uint64_t Service::Impl::MappingsOfABuffer() const {
+  // As a device without coherence sees it: its copy, what was last the same,
+  // and the memory once more (driver/faults/incoherent_memory.h).
+  return incoherent || faults != nullptr ? 5 : 1;
+}
+
+uint64_t Service::Impl::MappingsOf(const SessionImpl& session) const {
+  // Its ring, files of a model that is loaded for it, a dump.
+  constexpr uint64_t kOfASession = 4;
+  // Buffers of other machines are copied to and from.
+  const uint64_t copied = session.peer().address.empty() ? 0 : 1;
+  return kOfASession + (MappingsOfABuffer() + copied) * session.buffers_taken();
 }
 
 uint64_t Service::Impl::AddressSpace() const {

@@ -60,7 +60,9 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
           tenant_->quota().Join(account_->holder()))),
       turns_(parts_->paging()),
       buffers_(parts_->paging(), &turns_, account_, &parts_->limits, [this] {
-        return CheckTenant(kBufferLimit, CommonKind::kDescriptors);
+        RKNND_RETURN_IF_ERROR(
+            CheckTenant(kBufferLimit, CommonKind::kDescriptors));
+        return parts_->common(*tenant_, CommonKind::kMappings);
       }) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
@@ -433,7 +435,9 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
         ": it makes contexts without rknn_destroy? Reuse them, or raise the "
         "limit"));
   }
-  return CheckTenant(kContextLimit, CommonKind::kContexts);
+  RKNND_RETURN_IF_ERROR(CheckTenant(kContextLimit, CommonKind::kContexts));
+  // Its model may have to be loaded.
+  return parts_->common(*tenant_, CommonKind::kMappings);
 }
 
 const Context* SessionImpl::FindContext(uint32_t number) const {

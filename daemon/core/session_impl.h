@@ -33,7 +33,7 @@
 namespace rknnd::core {
 
 // What all users' sessions take of together, beside memory.
-enum class CommonKind { kSessions, kContexts, kDescriptors };
+enum class CommonKind { kSessions, kContexts, kDescriptors, kMappings };
 
 // What all sessions share. Thread: loop.
 struct ServiceParts {

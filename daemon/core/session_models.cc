@@ -76,6 +76,7 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
                      " models to load already: wait until one is loaded"));
   }
   RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kDescriptors));
+  RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kMappings));
   RKNND_ASSIGN_OR_RETURN(
       uint64_t size, CheckModelFile(upload.bytes, upload.options,
                                     absl::StrCat("model '", upload.name, "'")));

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -92,7 +93,11 @@ class Visits {
       : host_(host.front() == '[' ? host.substr(1, host.size() - 2) : host),
         port_(port) {
     const base::BlockedSignals blocked;
-    thread_ = std::thread([this] { Run(); });
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error&) {
+      // The library looks by itself, which holds up the loop for longer.
+    }
   }
   ~Visits() {
     {

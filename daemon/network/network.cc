@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -41,7 +42,12 @@ absl::Status Network::ServeGrpc() {
   environment.limits = config_.limits;
   environment.version = RKNND_VERSION;
   environment.board = runtime_.board();
-  RKNND_ASSIGN_OR_RETURN(grpc_, StartGrpcServer(config_.grpc, environment));
+  try {
+    RKNND_ASSIGN_OR_RETURN(grpc_, StartGrpcServer(config_.grpc, environment));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a thread for gRPC cannot be started: ", error.what()));
+  }
   for (const std::string& address : grpc_->addresses()) {
     const bool tls =
         !config_.grpc.certificate.empty() && address.rfind("unix:", 0) != 0;

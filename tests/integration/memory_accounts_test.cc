@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -159,6 +162,53 @@ TEST_F(MemoryAccountsTest, UsersLimitIsThatOfAllItsProcesses) {
   EXPECT_THAT(second->Do("dup n m"),
               Fails(RKNN_ERR_MALLOC_FAIL, "'limits.user.contexts' is 2"));
   EXPECT_TRUE(Done(second->Do("create a m 131072")));
+}
+
+// As another user, where this one may become another: then the kernel tells the
+// daemon so of whoever connects meanwhile. Of this thread alone.
+class AsSomebodyElse {
+ public:
+  static constexpr uid_t kSomebody = 12345;
+  AsSomebodyElse() { syscall(SYS_setresuid, -1, kSomebody, -1); }
+  ~AsSomebodyElse() { syscall(SYS_setresuid, -1, 0, -1); }
+  AsSomebodyElse(const AsSomebodyElse&) = delete;
+  AsSomebodyElse& operator=(const AsSomebodyElse&) = delete;
+};
+
+TEST_F(MemoryAccountsTest, MappingsOfOneUserLeaveRoomForAnothersModel) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may become another user";
+  StartLimitedDaemon("socket_mode = 0o666\n[limits]\nmappings = 4096\n");
+  std::filesystem::permissions(folder(), std::filesystem::perms(0755));
+  std::vector<std::unique_ptr<RawClient>> greedy;
+  {
+    const AsSomebodyElse other;
+    for (int i = 0; i < 4; ++i) {
+      greedy.push_back(std::make_unique<RawClient>(daemon().socket()));
+      greedy.back()->SayHello();
+    }
+  }
+  uint32_t made = 0;
+  base::Error refused{Code::kOk, ""};
+  for (; made < 4096 && refused.code == Code::kOk; ++made) {
+    wire::AllocateBuffer allocate{};
+    allocate.buffer = made / 4 + 1;
+    allocate.size = 4096;
+    const auto answer =
+        greedy[made % 4]->Ask(wire::Verb::kAllocateBuffer, allocate);
+    if (!answer.ok()) refused = answer.error();
+  }
+  // Nine tenths of three quarters, of which each session has four.
+  EXPECT_EQ(made - 1, 2765U - 16);
+  EXPECT_EQ(refused.code, Code::kResourceExhausted);
+  EXPECT_THAT(refused.message,
+              testing::HasSubstr("user 12345 has 2765 of the 3072 mappings"));
+
+  StartNeighbour();
+  const TestModel conv = MakeConvNet(folder());
+  const auto client = StartClient();
+  EXPECT_TRUE(Done(client->Do("init m " + conv.path)));
+  EXPECT_TRUE(Done(client->Do("create more m 8192")));
+  EXPECT_TRUE(NeighbourIsWell());
 }
 
 // ---- a large one beside the others ------------------------------------------

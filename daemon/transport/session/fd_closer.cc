@@ -144,8 +144,8 @@ void FdCloser::Start() {
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (state.started) return;
+  state.started = true;
   state.AddThread();
-  state.started = state.threads != 0;
 }
 
 void FdCloser::Close(const std::string& owner,
@@ -154,6 +154,9 @@ void FdCloser::Close(const std::string& owner,
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (!state.started) return;  // they go with `fds`
+  // None could be had at the start: perhaps now. Else likewise.
+  if (state.threads == 0) state.AddThread();
+  if (state.threads == 0) return;
   State::Owner& queue = state.owners[owner];
   for (base::UniqueFd& fd : fds) {
     queue.errands.push_back({std::move(fd), nullptr});
