@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -121,6 +122,35 @@ RKNND_INJECTED void* mmap64(void* address, size_t size, int access, int flags,
 RKNND_INJECTED void* mmap(void* address, size_t size, int access, int flags,
                           int fd, off_t offset) noexcept {
   return mmap64(address, size, access, flags, fd, offset);
+}
+
+RKNND_INJECTED int munmap(void* address, size_t size) noexcept {
+  if (Fails(rknnd::torture::kFailMunmap)) return Failed(ENOMEM);
+  static auto* const real = Real<decltype(munmap)>("munmap");
+  return real(address, size);
+}
+
+// NOLINTNEXTLINE(cert-dcl50-cpp): libc's own signature
+RKNND_INJECTED void* mremap(void* address, size_t size, size_t wanted,
+                            int flags, ...) noexcept {
+  va_list rest;
+  va_start(rest, flags);
+  void* const place = va_arg(rest, void*);
+  va_end(rest);
+  if (Fails(rknnd::torture::kFailMremap)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  static auto* const real = Real<decltype(mremap)>("mremap");
+  return real(address, size, wanted, flags, place);
+}
+
+RKNND_INJECTED int pthread_create(pthread_t* thread,
+                                  const pthread_attr_t* attributes,
+                                  void* (*run)(void*), void* argument) {
+  if (Fails(rknnd::torture::kFailThread)) return EAGAIN;
+  static auto* const real = Real<decltype(pthread_create)>("pthread_create");
+  return real(thread, attributes, run, argument);
 }
 
 RKNND_INJECTED int memfd_create(const char* name, unsigned flags) noexcept {

@@ -19,7 +19,10 @@ inline constexpr uint32_t kFailAccept = 4;    // EMFILE
 inline constexpr uint32_t kFailSockets = 8;   // EMFILE
 inline constexpr uint32_t kFailOpen = 16;     // EMFILE
 inline constexpr uint32_t kFailEventfd = 32;  // EMFILE
-inline constexpr uint32_t kFailAll = 63;
+inline constexpr uint32_t kFailThread = 64;   // EAGAIN
+inline constexpr uint32_t kFailMunmap = 128;  // ENOMEM, as where it splits
+inline constexpr uint32_t kFailMremap = 256;  // ENOMEM
+inline constexpr uint32_t kFailAll = 511;
 
 // Zero does nothing.
 struct InjectionPage {

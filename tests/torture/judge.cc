@@ -33,7 +33,8 @@ bool Says(const Note& note, const char* words) {
 // restart, or after its weights had been put away, could not be had.
 bool SaysShortage(const Note& note) {
   return Says(note, "Cannot allocate memory") ||
-         Says(note, "Too many open files");
+         Says(note, "Too many open files") ||
+         Says(note, "Resource temporarily unavailable");
 }
 
 // A message whose descriptor the daemon has no room for costs it the

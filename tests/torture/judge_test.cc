@@ -50,6 +50,8 @@ TEST_F(JudgeTest, ForgivesARunForAReasonOnly) {
   Note run = Refusal(10 * kSecond);
   run.call = "rknn_run";
   EXPECT_TRUE(judge_.IsJustified(run));
+  run.text = "a thread: Resource temporarily unavailable";
+  EXPECT_TRUE(judge_.IsJustified(run));
   run.text = "the queue is full";
   EXPECT_FALSE(judge_.IsJustified(run));
 }

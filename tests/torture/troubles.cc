@@ -163,9 +163,10 @@ bool Troubles::SetFault(const std::string& kind, Nanoseconds length) {
 }
 
 bool Troubles::FailCalls(const Event& event) {
-  static constexpr std::array<uint32_t, 8> kChoices = {
-      kFailMmap, kFailMemfd,   kFailAccept, kFailSockets,
-      kFailOpen, kFailEventfd, kFailAll,    kFailAll};
+  static constexpr std::array<uint32_t, 12> kChoices = {
+      kFailMmap,   kFailMemfd,   kFailAccept, kFailSockets,
+      kFailOpen,   kFailEventfd, kFailAll,    kFailAll,
+      kFailMunmap, kFailMremap,  kFailThread, kFailMmap | kFailMunmap};
   InjectionPage& page = *scene_.daemon_page;
   const Nanoseconds begin = clock_.Now();
   page.calls = kChoices.at(event.dice % kChoices.size());
