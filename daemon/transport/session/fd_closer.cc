@@ -168,6 +168,8 @@ bool FdCloser::Do(const std::string& owner, std::function<void()> work) {
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (!state.started || state.ended) return false;
+  if (state.threads == 0) state.AddThread();
+  if (state.threads == 0) return false;
   State::Owner& queue = state.owners[owner];
   if (queue.errands.size() >= kMostOfOwner) return false;
   queue.errands.push_back({base::UniqueFd(), std::move(work)});
