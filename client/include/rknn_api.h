@@ -137,8 +137,10 @@ typedef enum _rknn_query_cmd {
   RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR = 10,
   RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR = 11,
 
-  RKNN_QUERY_DEVICE_MEM_INFO = 12,      // rknn_tensor_mem of the model
-  RKNN_QUERY_INPUT_DYNAMIC_RANGE = 13,  // rknn_input_range; fails if fixed
+  RKNN_QUERY_DEVICE_MEM_INFO = 12,  // rknn_tensor_mem of the model
+  // rknn_input_range. Of a model of one fixed shape MODEL_INVALID, which is how
+  // programs learn of it: printed with RKNN_LOG_LEVEL=2 and above only.
+  RKNN_QUERY_INPUT_DYNAMIC_RANGE = 13,
 
   // Tensors at the shape chosen by rknn_set_input_shapes: rknn_tensor_attr.
   RKNN_QUERY_CURRENT_INPUT_ATTR = 14,
@@ -234,8 +236,11 @@ typedef struct _rknn_input_output_num {
   uint32_t n_output;
 } rknn_input_output_num;
 
-// One tensor of a model. 4-D inputs are described as NHWC, 4-D outputs as NCHW,
-// tensors of other ranks in the model's own order as UNDEFINED.
+// One tensor of a model. 4-D inputs are described as NHWC, but those of BOOL
+// and INT64 as NCHW (the vendor's guide, 5.2.3 a; programs take all others for
+// NHWC); 4-D outputs as NCHW; tensors of other ranks in the model's own order
+// as UNDEFINED. INT8 and UINT8 have the scale and zero point that the model
+// gives them, zp 0 and scale 1 where it gives none or one for each channel.
 typedef struct _rknn_tensor_attr {
   uint32_t index;                // set by the caller: which input or output
   uint32_t n_dims;               // entries of dims in use
@@ -492,7 +497,9 @@ int rknn_set_internal_mem(rknn_context ctx, rknn_tensor_mem* mem);
 // fmt, pass_through and h_stride may have been edited to say what the program
 // puts in or wants out. At least size_with_stride bytes of that type. An input
 // that is NC1HWC2 has its blocks with pass_through = 1; without, its bytes are
-// NHWC. What else there is is refused, with the number that cannot be.
+// NHWC. For a tensor that is not 4-D, NCHW is as good as UNDEFINED, and so is
+// NHWC where it means the same bytes. What else there is is refused, with the
+// number that cannot be.
 int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem,
                     rknn_tensor_attr* attr);
 

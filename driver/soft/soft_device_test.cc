@@ -262,6 +262,42 @@ TEST_F(SoftDeviceTest, BytesOfAnImageBecomeFloats) {
       ElementsAre(0, 60, 120, 180, 20, 80, 140, 200, 40, 100, 160, 220));
 }
 
+// What vendor programs turn a quantised network's answers into numbers by.
+TEST_F(SoftDeviceTest, BytesAtTheEdgeHaveTheScaleOfTheirNode) {
+  for (const auto type : {onnx::TensorProto::INT8, onnx::TensorProto::UINT8}) {
+    OnnxBuilder builder;
+    const auto zero = [&](const std::string& name, int value) {
+      onnx::TensorProto& tensor =
+          *builder.proto().mutable_graph()->add_initializer();
+      tensor.set_name(name);
+      tensor.set_data_type(type);
+      tensor.add_int32_data(value);
+    };
+    zero("zx", 3);
+    zero("zy", 5);
+    builder.Input("x", {1, 4}, type)
+        .Floats("sx", {}, {0.5F})
+        .Floats("sy", {}, {0.25F})
+        .Node("DequantizeLinear", {"x", "sx", "zx"}, {"a"})
+        .Node("Reshape", {"a", "shape"}, {"b"})
+        .Int64s("shape", {2}, {2, 2})
+        .Node("Relu", {"b"}, {"c"})
+        .Node("QuantizeLinear", {"c", "sy", "zy"}, {"d"})
+        .Node("Reshape", {"d", "shape"}, {"y"})
+        .Output("y", {2, 2}, type);
+    auto model = Load(builder);
+    const driver::ProgramInfo& info = model->info().programs[0];
+    const auto outer = type == onnx::TensorProto::INT8 ? TensorType::kInt8
+                                                       : TensorType::kUint8;
+    EXPECT_EQ(info.inputs[0].type, outer);
+    EXPECT_EQ(info.inputs[0].scale, 0.5F);
+    EXPECT_EQ(info.inputs[0].zero_point, 3);
+    EXPECT_EQ(info.outputs[0].type, outer);
+    EXPECT_EQ(info.outputs[0].scale, 0.25F);
+    EXPECT_EQ(info.outputs[0].zero_point, 5);
+  }
+}
+
 TEST_F(SoftDeviceTest, OutputMayBeAConstantOrAnInput) {
   OnnxBuilder builder;
   builder.Input("x", {1, 4})
@@ -301,18 +337,54 @@ TEST_F(SoftDeviceTest, ForeignOperatorLoadsAndFailsAtRunByName) {
               HasSubstr("operator 'my.domain::Foo' of node 'foo'"));
 }
 
+// What rknn_custom_op.h promises: a program looks at the outputs, and brings
+// the operator, after rknn_init.
+TEST_F(SoftDeviceTest, OperatorOfNobodysLoadsWhateverItsOutputsDeclare) {
+  OnnxBuilder builder;
+  builder.Input("x", {1, 4})
+      .Node("cstSoftmax", {"x"}, {"y"}, "soft")
+      .Node("Relu", {"y"}, {"z"})
+      .Output("y", {1, 4})
+      .Output("z", {});
+  auto* dims = builder.proto().mutable_graph()->mutable_output(0);
+  dims->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(1)
+      ->set_dim_param("classes");
+  builder.proto()
+      .mutable_graph()
+      ->mutable_output(1)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->clear_shape();
+
+  auto model = Load(builder);
+  EXPECT_THAT(model->info().programs[0].outputs[0].dims, ElementsAre(1, 1));
+  EXPECT_THAT(model->info().programs[0].outputs[1].dims, ElementsAre(1));
+  auto bound =
+      BoundModel::Make(*device_, *model, {kFloats}, {kFloats, kFloats});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+
+  driver::JobResult result = (*bound)->Run();
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(result.status.message()),
+              HasSubstr("operator 'cstSoftmax' of node 'soft'"));
+}
+
 TEST_F(SoftDeviceTest, LoadErrorsNameOperatorNodeAndModel) {
   OnnxBuilder builder;
   builder.Input("x", {2})
-      .Node("NoSuchOperator", {"x"}, {"y"}, "culprit")
+      .Node("Einsum", {"x"}, {"y"}, "culprit")
       .Output("y", {2});
 
   auto model = device_->Load({builder.Bytes(), "", "net.onnx"});
 
   EXPECT_EQ(model.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(model.status().message()),
-              AllOf(HasSubstr("net.onnx"), HasSubstr("NoSuchOperator"),
-                    HasSubstr("culprit")));
+  EXPECT_THAT(
+      std::string(model.status().message()),
+      AllOf(HasSubstr("net.onnx"), HasSubstr("Einsum"), HasSubstr("culprit")));
 }
 
 // Between its two passes this one needs 16384 x 16384 floats.

@@ -19,9 +19,9 @@
 #include "driver/soft/accuracy/float_network.h"
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/graph/quantized.h"
+#include "driver/soft/graph/tensor_scales.h"
 #include "driver/soft/graph/uses.h"
 #include "driver/soft/import/onnx_import.h"
-#include "driver/soft/plan/tensor_scales.h"
 
 namespace rknnd::soft {
 namespace {

@@ -31,7 +31,7 @@
 namespace rknnd::soft {
 
 // Another form, another number.
-inline constexpr uint32_t kFormNumber = 2;
+inline constexpr uint32_t kFormNumber = 3;
 
 struct CompiledForm {
   struct Row {

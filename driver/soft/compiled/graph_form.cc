@@ -204,10 +204,11 @@ void WritePort(const GraphPort& port, ByteWriter& to) {
   to.PutText(port.name);
   to.Put(port.value);
   to.Put(port.onnx_type);
-  to.Put(static_cast<uint8_t>(port.quantization.has_value()));
-  if (port.quantization.has_value()) {
-    to.Put(port.quantization->scale);
-    to.Put(port.quantization->zero);
+  for (const auto* scale : {&port.quantization, &port.stands_for}) {
+    to.Put(static_cast<uint8_t>(scale->has_value()));
+    if (!scale->has_value()) continue;
+    to.Put((*scale)->scale);
+    to.Put((*scale)->zero);
   }
   to.PutList(std::span<const float>(port.mean));
   to.PutList(std::span<const float>(port.deviation));
@@ -271,10 +272,11 @@ GraphPort ReadPort(ByteReader& from) {
   port.name = from.GetText();
   port.value = from.Get<ValueId>();
   port.onnx_type = from.Get<int32_t>();
-  if (from.GetFlag()) {
-    Quantization& quantization = port.quantization.emplace();
-    quantization.scale = from.Get<float>();
-    quantization.zero = from.Get<int32_t>();
+  for (auto* scale : {&port.quantization, &port.stands_for}) {
+    if (!from.GetFlag()) continue;
+    Quantization& numbers = scale->emplace();
+    numbers.scale = from.Get<float>();
+    numbers.zero = from.Get<int32_t>();
   }
   port.mean = from.GetList<float>();
   port.deviation = from.GetList<float>();
@@ -365,10 +367,12 @@ class GraphCheck {
         return Damaged("a mean or deviation is not one of the input's");
       }
     }
-    if (port.quantization.has_value() &&
-        (!IsEightBit(value.type) || !std::isfinite(port.quantization->scale) ||
-         !(port.quantization->scale > 0))) {
-      return Damaged("a port has a scale that cannot be");
+    for (const auto* scale : {&port.quantization, &port.stands_for}) {
+      if (scale->has_value() &&
+          (!IsEightBit(value.type) || !std::isfinite((*scale)->scale) ||
+           !((*scale)->scale > 0))) {
+        return Damaged("a port has a scale that cannot be");
+      }
     }
     return absl::OkStatus();
   }

@@ -135,11 +135,14 @@ struct GraphPort {
   int32_t onnx_type = 0;
   // The value is 8-bit and stands for the real numbers the file declares.
   std::optional<Quantization> quantization = {};
+  // What else of 8-bit numbers the file declares: what these stand for, where
+  // its nodes say so. Nothing is converted by it inside.
+  std::optional<Quantization> stands_for = {};
   // Of an image input, for each channel or empty: the application gives x, the
   // network takes (x - mean) / deviation.
   std::vector<float> mean = {}, deviation = {};
-  // Of an input: the dims the file declares, -1 where it gives no number, and
-  // where that leaves the shape open the words for it.
+  // The dims the file declares, -1 where it gives no number, and where that
+  // leaves an input's shape open the words for it.
   std::optional<Shape> declared = {};
   std::string open = {};
   bool shown = true;  // as Node::shown

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/graph/fold.h"
+#include "driver/soft/graph/onnx_operators.h"
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/graph/quantized.h"
 #include "driver/soft/graph/uses.h"
@@ -120,8 +121,8 @@ absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
     bool is_shape =
         node.domain.empty() && (node.type == "Shape" || node.type == "Size");
     if (op == nullptr && !is_shape) {
-      // A foreign operator: the program ends before it, at run.
-      if (!node.domain.empty()) continue;
+      // An operator of somebody's own: the program ends before it, at run.
+      if (!node.domain.empty() || !IsOnnxOperator(node.type)) continue;
       return absl::UnimplementedError(
           absl::StrCat(Named(node), " is not supported by the software NPU"));
     }

@@ -1,9 +1,13 @@
 #include "driver/soft/graph/passes.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/status/status.h"
 #include "driver/soft/graph/quantized.h"
+#include "driver/soft/graph/tensor_scales.h"
 
 namespace rknnd::soft {
 namespace {
@@ -23,6 +27,28 @@ absl::Status TakeQuantization(Graph& graph, const OperatorTable& operators,
   return absl::OkStatus();
 }
 
+// While the nodes are those of the file: some become tables.
+void NoteScales(Graph& graph) {
+  const std::vector<std::optional<Quantization>> scales = TensorScales(graph);
+  for (std::vector<GraphPort>* ports : {&graph.inputs, &graph.outputs}) {
+    for (GraphPort& port : *ports) {
+      port.stands_for = scales[static_cast<size_t>(port.value)];
+    }
+  }
+}
+
+// Outputs behind an operator that nobody knows are described as far as the file
+// goes, as programs look at them before they register that operator.
+void DescribeOpenOutputs(Graph& graph) {
+  for (const GraphPort& port : graph.outputs) {
+    Value& value = graph.value(port.value);
+    if (value.shape.has_value()) continue;
+    Shape shape = port.declared.value_or(Shape());
+    for (int64_t& dim : shape) dim = std::max<int64_t>(dim, 1);
+    value.shape = std::move(shape);
+  }
+}
+
 }  // namespace
 
 absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
@@ -34,6 +60,7 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
   TurnImages(graph);
   RKNND_RETURN_IF_ERROR(InferAndFold(graph, operators, folder, true));
   RemoveIdentities(graph);
+  NoteScales(graph);
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
         return IsQuantize(node) || IsDequantize(node);
       })) {
@@ -48,6 +75,7 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
   RemoveDeadNodes(graph);
   NameLayers(graph);
   JoinLayers(graph);
+  DescribeOpenOutputs(graph);
   return absl::OkStatus();
 }
 

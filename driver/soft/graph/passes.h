@@ -14,8 +14,8 @@
 
 namespace rknnd::soft {
 
-// All of them, in their order. `pool` for a network that is compiled several
-// times.
+// All of them, in their order; outputs have a shape then. `pool` for a network
+// that is compiled several times.
 absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
                        FoldPool* pool = nullptr);
 
@@ -32,8 +32,8 @@ void TurnImages(Graph& graph);
 
 // Gives every value its type and shape by the operators' rules, and replaces
 // nodes whose answer is known now by constants. UNIMPLEMENTED for a standard
-// operator without a kernel; behind an operator of a foreign domain shapes stay
-// what the file declares.
+// operator without a kernel; behind one that ONNX does not have, which a
+// program may bring itself, shapes stay what the file declares.
 // `folder`: what all rounds of one model may cost.
 // `keep_dequantize`: weights stay 8-bit numbers with a scale, as long as passes
 // look for integer layers.

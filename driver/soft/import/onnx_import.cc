@@ -165,6 +165,17 @@ class Importer {
     return absl::OkStatus();
   }
 
+  // The dims of the file, -1 where it gives no number.
+  static std::optional<Shape> DeclaredDims(const onnx::ValueInfoProto& info) {
+    if (!info.type().tensor_type().has_shape()) return std::nullopt;
+    Shape dims;
+    for (const auto& dim : info.type().tensor_type().shape().dim()) {
+      dims.push_back(
+          dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
+    }
+    return dims;
+  }
+
   absl::Status Inputs() {
     for (const auto& info : proto_.input()) {
       // Older files list initializers as inputs too; they are constants here.
@@ -183,14 +194,7 @@ class Importer {
       GraphPort port{info.name(), id, 0};
       RKNND_RETURN_IF_ERROR(DeclareTensor(info, what, graph_.value(id),
                                           &port.onnx_type, &port.open));
-      if (info.type().tensor_type().has_shape()) {
-        port.declared.emplace();
-        for (const auto& dim : info.type().tensor_type().shape().dim()) {
-          port.declared->push_back(dim.has_dim_value() && dim.dim_value() >= 0
-                                       ? dim.dim_value()
-                                       : -1);
-        }
-      }
+      port.declared = DeclaredDims(info);
       graph_.inputs.push_back(std::move(port));
       if (graph_.inputs.size() > size_t{kMaxPorts}) {
         return absl::ResourceExhaustedError(
@@ -332,6 +336,7 @@ class Importer {
           InnerType(info.type().tensor_type().elem_type()).has_value()) {
         port.onnx_type = info.type().tensor_type().elem_type();
       }
+      port.declared = DeclaredDims(info);
       Declare(info);
       graph_.outputs.push_back(std::move(port));
     }
@@ -352,7 +357,7 @@ class Importer {
     Value declared;
     std::string open;
     if (DeclareTensor(info, info.name(), declared, &onnx_type, &open).ok()) {
-      value.type = declared.type;
+      value.type = declared.type;  // known where the shape is open, too
       value.shape = std::move(declared.shape);
     }
   }

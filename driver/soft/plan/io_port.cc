@@ -107,9 +107,11 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
                                ? TensorType::kFloat16
                                : PlainType(type).value_or(TensorType::kFloat32);
   }
+  const Quantization stands_for =
+      conversion.stands_for.value_or(Quantization{});
   if (type == DataType::kInt8 && !conversion.quantization.has_value()) {
-    // Bytes that are numbers as they are: the vendor's runtime knows no others.
-    conversion.quantization = Quantization{};
+    // The vendor's runtime knows no bytes without a scale.
+    conversion.quantization = stands_for;
   }
   const bool quantized = conversion.quantization.has_value();
   if (quantized && direction == Direction::kInput) {
@@ -124,17 +126,19 @@ absl::StatusOr<IoPort> IoPort::Make(Direction direction,
     attr.scale = conversion.quantization->scale;
     attr.zero_point =
         conversion.quantization->zero - (type == DataType::kUint8 ? 128 : 0);
+  } else if (type == DataType::kUint8) {
+    // The file's own bytes stay what they are.
+    attr.scale = stands_for.scale;
+    attr.zero_point = stands_for.zero;
   }
   port.conversion_ = std::move(conversion);
   attr.dims.assign(shape.begin(), shape.end());
   if (attr.dims.empty()) attr.dims = {1};
   if (shape.size() == 4) {
-    // Images are NHWC outside whatever they are inside; wide integers are no
-    // images.
-    bool is_image = direction == Direction::kInput &&
-                    (type == DataType::kFloat32 || SizeOf(type) == 1) &&
-                    type != DataType::kBool;
-    if (is_image) {
+    // Inputs are NHWC outside whatever they are inside, but for the two types
+    // of which the vendor's guide says (5.2.3, a) that they are NCHW.
+    if (direction == Direction::kInput && type != DataType::kBool &&
+        type != DataType::kInt64) {
       attr.layout = TensorLayout::kNhwc;
       attr.dims = {attr.dims[0], attr.dims[2], attr.dims[3], attr.dims[1]};
       attr.w_stride = attr.dims[2];
@@ -250,6 +254,18 @@ absl::Status IoPort::CheckType(const TensorFormat& format) const {
                              ") cannot be bound here: use ", names));
 }
 
+// Of what is not 4-D. Programs say NCHW of every output, classifiers' 2-D ones
+// included: channels before pixels is the model's own order. NHWC is the same
+// bytes where there are no pixels behind the channels, or one channel.
+bool IoPort::MeansOwnOrder(TensorLayout layout) const {
+  if (layout == TensorLayout::kNhwc) {
+    const auto extends = [](int64_t dim) { return dim != 1; };
+    return shape_.size() <= 2 || shape_[1] == 1 ||
+           std::none_of(shape_.begin() + 2, shape_.end(), extends);
+  }
+  return layout == TensorLayout::kUndefined || layout == TensorLayout::kNchw;
+}
+
 absl::Status IoPort::CheckLayout(const TensorFormat& format) const {
   const auto number = static_cast<uint32_t>(format.layout);
   if (number >= driver::kTensorLayoutCount) {
@@ -257,9 +273,10 @@ absl::Status IoPort::CheckLayout(const TensorFormat& format) const {
   }
   const char* const name = driver::TensorLayoutName(format.layout);
   if (shape_.size() != 4) {
-    if (format.layout == TensorLayout::kUndefined) return absl::OkStatus();
-    return Refuse(absl::StrCat("layout ", number, " (", name,
-                               ") is for 4-D tensors: use UNDEFINED"));
+    if (MeansOwnOrder(format.layout)) return absl::OkStatus();
+    return Refuse(absl::StrCat(
+        "layout ", number, " (", name, ") has no one meaning for a tensor of ",
+        shape_.size(), " axes: use UNDEFINED, the model's own order"));
   }
   if (format.layout == TensorLayout::kUndefined) {
     return Refuse(

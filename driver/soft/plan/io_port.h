@@ -47,6 +47,9 @@ struct PortConversion {
   // Of a quantised input: what each uint8 becomes, for each channel or once.
   std::vector<uint8_t> table;
   bool half = false;  // the file's numbers are halves
+  // Of a port that the file declares as 8-bit: what its numbers stand for, by
+  // the network's nodes.
+  std::optional<Quantization> stands_for = {};
 
   [[nodiscard]] bool normalises() const { return !mean.empty(); }
   [[nodiscard]] float Normalise(float x, int64_t channel) const {
@@ -101,6 +104,7 @@ class IoPort {
   [[nodiscard]] std::span<const driver::TensorType> Takes() const;
   [[nodiscard]] absl::Status CheckType(
       const driver::TensorFormat& format) const;
+  [[nodiscard]] bool MeansOwnOrder(driver::TensorLayout layout) const;
   [[nodiscard]] absl::Status CheckLayout(
       const driver::TensorFormat& format) const;
   [[nodiscard]] absl::Status CheckStrides(

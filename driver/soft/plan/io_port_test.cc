@@ -58,6 +58,67 @@ TEST(IoPortTest, OtherRanksKeepTheirOrder) {
   EXPECT_EQ(port.attr().layout, TensorLayout::kUndefined);
 }
 
+// The vendor's demos of classifiers ask their 2-D outputs for NCHW.
+TEST(IoPortTest, OtherRanksTakeALayoutThatCanMeanTheirOwnOrderOnly) {
+  for (const Direction direction : {Direction::kInput, Direction::kOutput}) {
+    const auto takes = [&](const Shape& shape, TensorLayout layout) {
+      return IoPort::Make(direction, "t", DataType::kFloat32, shape, 8)
+          ->Resolve({.type = TensorType::kFloat32, .layout = layout})
+          .ok();
+    };
+    for (const Shape& shape : {Shape{}, {5}, {1, 1000}, {1, 1, 7}, {1, 7, 1}}) {
+      EXPECT_TRUE(takes(shape, TensorLayout::kNchw)) << ShapeText(shape);
+      EXPECT_TRUE(takes(shape, TensorLayout::kNhwc)) << ShapeText(shape);
+    }
+    EXPECT_TRUE(takes({1, 84, 8400}, TensorLayout::kNchw));
+    EXPECT_FALSE(takes({1, 84, 8400}, TensorLayout::kNhwc));
+    EXPECT_FALSE(takes({1, 1000}, TensorLayout::kNc1hwc2));
+  }
+  const IoPort boxes = *IoPort::Make(Direction::kOutput, "boxes",
+                                     DataType::kFloat32, {1, 84, 8400}, 8);
+  EXPECT_THAT(ErrorOf(boxes, {.type = TensorType::kFloat32,
+                              .layout = TensorLayout::kNhwc}),
+              HasSubstr("output 'boxes': layout 1 (NHWC) has no one meaning "
+                        "for a tensor of 3 axes: use UNDEFINED"));
+}
+
+// The rule of rknn_api.h at rknn_tensor_attr.
+TEST(IoPortTest, FourDimensionalInputsAreNhwcButForBoolAndInt64) {
+  for (const DataType type :
+       {DataType::kFloat32, DataType::kInt8, DataType::kUint8, DataType::kInt16,
+        DataType::kUint16, DataType::kInt32, DataType::kUint32,
+        DataType::kInt64, DataType::kBool}) {
+    const IoPort port =
+        *IoPort::Make(Direction::kInput, "x", type, {1, 3, 4, 5}, 8);
+    if (type == DataType::kInt64 || type == DataType::kBool) {
+      EXPECT_EQ(port.attr().layout, TensorLayout::kNchw) << DataTypeName(type);
+      EXPECT_THAT(port.attr().dims, ElementsAre(1, 3, 4, 5));
+      continue;
+    }
+    EXPECT_EQ(port.attr().layout, TensorLayout::kNhwc) << DataTypeName(type);
+    EXPECT_THAT(port.attr().dims, ElementsAre(1, 4, 5, 3));
+  }
+}
+
+TEST(IoPortTest, BytesOfTheFileHaveTheScaleThatTheNetworkGivesThem) {
+  PortConversion conversion;
+  conversion.stands_for = Quantization{0.25F, 7};
+  for (const Direction direction : {Direction::kInput, Direction::kOutput}) {
+    const IoPort signed_port =
+        *IoPort::Make(direction, "t", DataType::kInt8, {1, 5}, 8, conversion);
+    EXPECT_EQ(signed_port.attr().type, TensorType::kInt8);
+    EXPECT_EQ(signed_port.attr().file_type, TensorType::kInt8);
+    EXPECT_EQ(signed_port.attr().scale, 0.25F);
+    EXPECT_EQ(signed_port.attr().zero_point, 7);
+    EXPECT_EQ(signed_port.native().scale, 0.25F);
+    const IoPort unsigned_port =
+        *IoPort::Make(direction, "t", DataType::kUint8, {1, 5}, 8, conversion);
+    EXPECT_EQ(unsigned_port.attr().type, TensorType::kUint8);
+    EXPECT_EQ(unsigned_port.attr().scale, 0.25F);
+    EXPECT_EQ(unsigned_port.attr().zero_point, 7);
+  }
+}
+
 TEST(IoPortTest, FileTypeIsThatOfTheFileWhateverTheNpuHas) {
   const auto file_type = [](PortConversion conversion) {
     return IoPort::Make(Direction::kOutput, "y", DataType::kFloat32, {1, 5}, 8,

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "driver/soft/plan/tensor_scales.h"
+#include "driver/soft/graph/tensor_scales.h"
 
 namespace rknnd::soft {
 namespace {

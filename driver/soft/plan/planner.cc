@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "driver/soft/graph/tensor_scales.h"
 #include "driver/soft/plan/io_transfer.h"
 #include "driver/soft/plan/npu_view.h"
 #include "driver/soft/plan/parts.h"
@@ -17,7 +18,6 @@
 #include "driver/soft/plan/program_ports.h"
 #include "driver/soft/plan/reorder.h"
 #include "driver/soft/plan/sram_plan.h"
-#include "driver/soft/plan/tensor_scales.h"
 
 namespace rknnd::soft {
 namespace {
@@ -201,9 +201,11 @@ class Planner {
   }
 
   void Stop(const Node& node) {
-    program().stop = absl::UnimplementedError(absl::StrCat(
-        "operator '", node.domain, "::", node.type, "' of node '", node.name,
-        "' in model '", graph_.name, "' is not supported by the software NPU"));
+    program().stop = absl::UnimplementedError(
+        absl::StrCat("operator '",
+                     node.domain.empty() ? "" : absl::StrCat(node.domain, "::"),
+                     node.type, "' of node '", node.name, "' in model '",
+                     graph_.name, "' is not supported by the software NPU"));
   }
 
   absl::Status AddNode(const Node& node, const Operator& op) {

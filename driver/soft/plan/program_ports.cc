@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 
 namespace rknnd::soft {
@@ -28,19 +27,14 @@ absl::Status MakePorts(const Graph& graph, const NativeForm& form,
                                    .mean = port.mean,
                                    .deviation = port.deviation,
                                    .table = {},
-                                   .half = IsHalf(port)}));
+                                   .half = IsHalf(port),
+                                   .stands_for = port.stands_for}));
     info.inputs.push_back(made.attr());
     info.native_inputs.push_back(made.native());
     program.inputs.push_back(std::move(made));
   }
   for (const GraphPort& port : graph.outputs) {
     const Value& value = graph.value(port.value);
-    if (!value.shape.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "output '", port.name,
-          "' lies behind an operator that is not a standard one and declares "
-          "no fixed shape"));
-    }
     RKNND_ASSIGN_OR_RETURN(
         IoPort made, IoPort::Make(Direction::kOutput, port.name, value.type,
                                   *value.shape, form,
@@ -48,7 +42,8 @@ absl::Status MakePorts(const Graph& graph, const NativeForm& form,
                                    .mean = {},
                                    .deviation = {},
                                    .table = {},
-                                   .half = IsHalf(port)}));
+                                   .half = IsHalf(port),
+                                   .stands_for = port.stands_for}));
     info.outputs.push_back(made.attr());
     info.native_outputs.push_back(made.native());
     program.outputs.push_back(std::move(made));

@@ -1,5 +1,6 @@
-#include "driver/soft/plan/tensor_scales.h"
+#include "driver/soft/graph/tensor_scales.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,7 @@ class Scales {
         !IsEightBit(graph_.value(value).type)) {
       return;
     }
+    if (!(scale->scale > 0.0F) || !std::isfinite(scale->scale)) return;
     std::optional<Quantization>& known = scales_[static_cast<size_t>(value)];
     if (!known.has_value()) known = scale;
   }

@@ -3,8 +3,8 @@
 //
 // Thread: the loading thread.
 
-#ifndef DRIVER_SOFT_PLAN_TENSOR_SCALES_H_
-#define DRIVER_SOFT_PLAN_TENSOR_SCALES_H_
+#ifndef DRIVER_SOFT_GRAPH_TENSOR_SCALES_H_
+#define DRIVER_SOFT_GRAPH_TENSOR_SCALES_H_
 
 #include <optional>
 #include <vector>
@@ -18,4 +18,4 @@ std::vector<std::optional<Quantization>> TensorScales(const Graph& graph);
 
 }  // namespace rknnd::soft
 
-#endif  // DRIVER_SOFT_PLAN_TENSOR_SCALES_H_
+#endif  // DRIVER_SOFT_GRAPH_TENSOR_SCALES_H_
