@@ -4,7 +4,6 @@
 #ifndef DAEMON_CONFIG_KNOWN_H_
 #define DAEMON_CONFIG_KNOWN_H_
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,12 +25,7 @@ std::span<const KnownKey> KnownKeys();
 
 [[nodiscard]] bool IsKnownKey(std::string_view name);
 
-// In how many places two words differ: letters that are missing, too many,
-// wrong, or two that have changed places.
-size_t EditDistance(std::string_view a, std::string_view b);
-
-// "; did you mean 'limits.memory'?", of a name that is not known; or nothing,
-// where none is near.
+// base/posix/near_name.h with the names of all keys.
 std::string DidYouMean(std::string_view name);
 
 }  // namespace rknnd

@@ -3,10 +3,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <exception>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -14,6 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/model_options.h"
+#include "base/posix/near_name.h"
+#include "base/posix/printable.h"
 #include "base/status/status.h"
 
 namespace rknnd::soft {
@@ -39,6 +43,27 @@ constexpr size_t kMaxInputs = 64;
 
 using Yaml = std::map<std::string, YAML::Node>;
 
+// What is read here, then what a converter would do something about and a
+// device that computes the ONNX file itself does not: the parameters of the
+// vendor's rknn.config, and what else rknn_convert's file says.
+constexpr auto kKnown = std::to_array<std::string_view>(
+    {"accuracy", "custom_string", "dynamic_input", "mean_values",
+     "rknn_batch_size", "std_values", "target_platform", "weights_of",
+     // rknn.config
+     "auto_hybrid_cos_thresh", "auto_hybrid_euc_thresh", "compress_weight",
+     "disable_rules", "enable_flash_attention", "float_dtype", "inputs_yuv_fmt",
+     "model_pruning", "op_target", "optimization_level", "quant_img_RGB2BGR",
+     "quantize_weight", "quantized_algorithm", "quantized_dtype",
+     "quantized_hybrid_level", "quantized_method", "remove_reshape",
+     "remove_weight", "single_core_mode", "sparse_infer",
+     // rknn_convert
+     "caffemodel_file_path", "darknet_cfg_path", "darknet_weights_path",
+     "dataset", "input_size_list", "inputs", "model_file_path", "name",
+     "outputs", "outputs_nodes", "platform", "prototxt_file_path", "quantize"});
+// Of MODEL.yml: mappings whose keys are options.
+constexpr auto kSections = std::to_array<std::string_view>(
+    {"build", "config", "configs", "models", "subgraphs"});
+
 struct TooLong : std::runtime_error {
   TooLong() : std::runtime_error("too many entries") {}
 };
@@ -47,22 +72,48 @@ void Visit(int& visits) {
   if (++visits > kMaxVisits) throw TooLong();
 }
 
-// rknn_convert's file: a mapping whose keys of interest stand at the top or
-// under a section ("build", "config", "models"...).
-void Collect(const YAML::Node& node, int depth, int& visits, Yaml& out) {
-  Visit(visits);
-  if (depth > 4) return;
-  if (node.IsSequence()) {
-    for (const auto& item : node) Collect(item, depth + 1, visits, out);
+// "model 'm': rknn.mean_value is no model option; did you mean 'mean_values'?
+// (docs/model-options.md lists them)"
+absl::Status CheckName(const std::string& model, const std::string& where,
+                       const std::string& name) {
+  if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) {
+    return absl::OkStatus();
   }
-  if (!node.IsMap()) return;
-  for (const auto& entry : node) {
-    if (!entry.first.IsScalar()) continue;
-    out.emplace(entry.first.Scalar(), entry.second);
-    if (entry.second.IsMap() || entry.second.IsSequence()) {
-      Collect(entry.second, depth + 1, visits, out);
+  constexpr size_t kShown = 80;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model '", model, "': '", base::Printable(name.substr(0, kShown)),
+      "' in ", where, " is no model option", base::DidYouMean(name, kKnown),
+      " (docs/model-options.md lists them)"));
+}
+
+bool IsSection(const std::string& name) {
+  return std::find(kSections.begin(), kSections.end(), name) != kSections.end();
+}
+
+// rknn_convert's file: a mapping whose keys stand at the top or in sections.
+absl::Status Collect(const YAML::Node& node, const std::string& model,
+                     int depth, int& visits, Yaml& out) {
+  Visit(visits);
+  if (depth > 4) return absl::OkStatus();
+  if (node.IsSequence()) {
+    for (const auto& item : node) {
+      RKNND_RETURN_IF_ERROR(Collect(item, model, depth + 1, visits, out));
     }
   }
+  if (!node.IsMap()) return absl::OkStatus();
+  for (const auto& entry : node) {
+    Visit(visits);
+    if (!entry.first.IsScalar()) continue;
+    const std::string& name = entry.first.Scalar();
+    if (IsSection(name)) {
+      RKNND_RETURN_IF_ERROR(
+          Collect(entry.second, model, depth + 1, visits, out));
+      continue;
+    }
+    RKNND_RETURN_IF_ERROR(CheckName(model, "MODEL.yml", name));
+    out.emplace(name, entry.second);
+  }
+  return absl::OkStatus();
 }
 
 bool IsOff(const YAML::Node& node) {
@@ -79,7 +130,7 @@ absl::Status Misfit(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(
       absl::StrCat("option '", name, "' ", what,
                    ": give a list for each input, with a number for each "
-                   "channel"));
+                   "channel (docs/model-options.md)"));
 }
 
 absl::Status Misfit(const std::string& model, const std::string& name,
@@ -143,7 +194,7 @@ absl::Status NoShapes(const std::string& model, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(
       "model '", model, "': option 'dynamic_input'", what,
       ": give a list of rows, each a list with one shape for each input, as "
-      "[[[1,3,224,224]],[[1,3,192,192]]]"));
+      "[[[1,3,224,224]],[[1,3,192,192]]] (docs/model-options.md)"));
 }
 
 absl::StatusOr<std::vector<InputShapes>> Rows(const YAML::Node& node,
@@ -256,6 +307,8 @@ absl::StatusOr<ModelOptions> Interpret(const Yaml& yaml,
 
 }  // namespace
 
+std::span<const std::string_view> KnownOptions() { return kKnown; }
+
 absl::StatusOr<ModelOptions> ReadOptions(
     const std::map<std::string, std::string>& metadata, const std::string& yaml,
     const std::string& model) {
@@ -283,6 +336,7 @@ absl::StatusOr<ModelOptions> ReadOptions(
       if (!absl::StartsWith(key, kPrefix)) continue;
       source = key;
       std::string name = key.substr(sizeof(kPrefix) - 1);
+      RKNND_RETURN_IF_ERROR(CheckName(model, "the file's metadata", name));
       // Free text, not YAML: it may hold a colon.
       collected[name] =
           name == "custom_string" ? YAML::Node(value) : YAML::Load(value);
@@ -291,7 +345,8 @@ absl::StatusOr<ModelOptions> ReadOptions(
     if (!text.own.empty()) {
       Yaml below;
       int visits = 0;
-      Collect(YAML::Load(std::string(text.own)), 0, visits, below);
+      RKNND_RETURN_IF_ERROR(
+          Collect(YAML::Load(std::string(text.own)), model, 0, visits, below));
       collected.merge(below);
     }
     return Interpret(collected, model, source);

@@ -1,5 +1,5 @@
 // Model options: what the vendor's converter would have baked into a model
-// (docs: interfaces, model options). Read from the ONNX file's metadata_props
+// (docs/model-options.md). Read from the ONNX file's metadata_props
 // `rknn.<name>`, else from the text of the MODEL.yml beside it.
 
 #ifndef DRIVER_SOFT_IMPORT_OPTIONS_H_
@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,6 +48,9 @@ struct ModelOptions {
 absl::StatusOr<ModelOptions> ReadOptions(
     const std::map<std::string, std::string>& metadata, const std::string& yaml,
     const std::string& model);
+
+// The names of all options, also those that a converter alone heeds.
+std::span<const std::string_view> KnownOptions();
 
 // Hands means and deviations to the inputs they are for. INVALID_ARGUMENT
 // where their numbers do not fit; the caller names the model.

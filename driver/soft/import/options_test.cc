@@ -1,5 +1,9 @@
 #include "driver/soft/import/options.h"
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -71,6 +75,68 @@ TEST(OptionsTest, WeightsOfByHandIsRefused) {
 TEST(OptionsTest, RemovedWeightsAreNoOption) {
   EXPECT_TRUE(ReadOptions({{"rknn.remove_weight", "true"}}, "", "m").ok());
   EXPECT_TRUE(ReadOptions({}, "remove_weight: True\n", "m").ok());
+}
+
+TEST(OptionsTest, NamesOfNoOptionAreRefusedWithTheNearest) {
+  const struct {
+    std::map<std::string, std::string> metadata;
+    std::string yaml, told;
+  } cases[] = {
+      {{{"rknn.mean_value", "[[1, 2, 3]]"}},
+       "",
+       "model 'm': 'mean_value' in the file's metadata is no model option; did "
+       "you mean 'mean_values'? (docs/model-options.md lists them)"},
+      {{},
+       "models:\n  name: x\n  configs:\n    std_value: [1, 2, 3]\n",
+       "model 'm': 'std_value' in MODEL.yml is no model option; did you mean "
+       "'std_values'?"},
+      {{},
+       "zzz: 1\n",
+       "'zzz' in MODEL.yml is no model option (docs/model-options.md"},
+  };
+  for (const auto& one : cases) {
+    const auto options = ReadOptions(one.metadata, one.yaml, "m");
+    EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(options.status().message()), HasSubstr(one.told));
+  }
+}
+
+TEST(OptionsTest, DocumentationHasEach) {
+  std::ifstream file(RKNND_SOURCE_ROOT "/docs/model-options.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string_view name : KnownOptions()) {
+    EXPECT_THAT(page, HasSubstr("`" + std::string(name) + "`"));
+  }
+}
+
+// The guide's example (3.1.6), and values that are mappings of a user's words.
+TEST(OptionsTest, FilesOfTheConverterAreTaken) {
+  const auto options = ReadOptions({}, R"(models:
+  name: object_detection
+  platform: onnx
+  model_file_path: ./object_detection.onnx
+  subgraphs:
+    input_size_list:
+      - 1,3,512,512
+    inputs:
+      - data
+    outputs:
+      - conv6-1
+  quantize: true
+  dataset: ./dataset.txt
+  configs:
+    quantized_dtype: asymmetric_quantized-8
+    mean_values: [127.5,127.5,127.5]
+    std_values: [128.0,128.0,128.0]
+    quant_img_RGB2BGR: false
+    quantized_algorithm: normal
+    op_target: {conv6-1: cpu}
+)",
+                                   "m");
+
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->mean_values,
+              ElementsAre(ElementsAre(127.5, 127.5, 127.5)));
 }
 
 Graph OneImage(int64_t channels) {

@@ -145,7 +145,8 @@ absl::Status FixInputs(const InputShapes* row, Graph& graph) {
       if (shape.has_value()) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           "input '", port.name, "'", port.open,
-          ", or list the shapes it may have with option 'dynamic_input'"));
+          ", or list the shapes it may have with option 'dynamic_input' "
+          "(docs/model-options.md)"));
     }
     changed = changed || shape != (*row)[i];
     shape = (*row)[i];
