@@ -231,10 +231,14 @@ TEST_F(ApiTest, KernelsAreToldBeforeARun) {
 TEST_F(ApiTest, DynamicRangeOfAFixedModelFailsQuietly) {
   auto range = std::make_unique<rknn_input_range>();
   testing::internal::CaptureStderr();
-  EXPECT_LT(rknn_query(context_, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(),
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(),
                        sizeof *range),
-            0);
+            RKNN_ERR_MODEL_INVALID);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_STREQ(rknnd_last_error(),
+               "rknn_query: the model has one fixed shape, not a list of them: "
+               "no error where a program asks to find out; option "
+               "'dynamic_input' lists shapes (docs/model-options.md)");
 }
 
 TEST_F(ApiTest, ErrorsArePrintedWithTheirFunction) {

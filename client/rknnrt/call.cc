@@ -8,9 +8,9 @@
 
 namespace rknnd::client {
 
-int Report(const char* function, const Failure& failure, bool quiet) {
+int Report(const char* function, const Failure& failure, LogLevel level) {
   SetLastError(function, failure.error.message);
-  Log(quiet ? LogLevel::kDebug : LogLevel::kError, LastError());
+  Log(level, LastError());
   return ToRknnError(failure.error.code, failure.subject);
 }
 

@@ -12,6 +12,7 @@
 #include "base/posix/expected.h"
 #include "client/include/rknn_api.h"
 #include "client/rknnrt/context.h"
+#include "client/rknnrt/log.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/status_map.h"
 
@@ -20,9 +21,11 @@
 
 namespace rknnd::client {
 
-// Records the failure of `function` and gives its number. `quiet` for answers
-// that programs ask for to learn something: no line on stderr.
-int Report(const char* function, const Failure& failure, bool quiet = false);
+// Records the failure of `function` and gives its number. The line on stderr is
+// one of `level`: not an error's for answers that programs ask for to learn
+// something.
+int Report(const char* function, const Failure& failure,
+           LogLevel level = LogLevel::kError);
 
 // "not supported in this version", as the failure of `function`.
 int Unsupported(const char* function);

@@ -129,10 +129,6 @@ Outcome FillPerfRun(Context& context, rknn_perf_run* run) {
   return {};
 }
 
-Outcome Unanswered(Code code, const char* message) {
-  return Failure{{code, message}, Subject::kNone};
-}
-
 // Checks the struct's size before fill(struct) sees it.
 template <class Struct, class Fill>
 Outcome Into(void* info, uint32_t size, Fill fill) {
@@ -208,8 +204,11 @@ Outcome Query(Context& context, uint32_t command, void* info, uint32_t size) {
           });
     case RKNN_QUERY_INPUT_DYNAMIC_RANGE:
       if (model.shapes.empty()) {
-        return Unanswered(Code::kFailedPrecondition,
-                          "the model has one fixed shape and no dynamic range");
+        return Failure{{Code::kInvalidArgument,
+                        "the model has one fixed shape, not a list of them: no "
+                        "error where a program asks to find out; option "
+                        "'dynamic_input' lists shapes (docs/model-options.md)"},
+                       Subject::kModel};
       }
       return Into<rknn_input_range>(info, size, [&](rknn_input_range* range) {
         return FillRange(model, range);
@@ -236,9 +235,9 @@ extern "C" RKNND_API int rknn_query(rknn_context context, rknn_query_cmd cmd,
   using rknnd::client::Outcome;
   static constexpr char kName[] = "rknn_query";
   const uint32_t command = rknnd::client::RawNumber(cmd);
-  // Failing is how programs learn that a model's shape is fixed: the answer is
-  // given, and nothing printed.
-  std::optional<int> quiet;
+  // Failing is how programs learn that a model's shape is fixed: told to those
+  // who want warnings.
+  std::optional<int> answer;
   const int result =
       rknnd::client::CallOn(kName, context, [&](Context& found) -> Outcome {
         if (info == nullptr) {
@@ -246,10 +245,11 @@ extern "C" RKNND_API int rknn_query(rknn_context context, rknn_query_cmd cmd,
         }
         Outcome failed = rknnd::client::Query(found, command, info, size);
         if (failed && command == RKNN_QUERY_INPUT_DYNAMIC_RANGE) {
-          quiet = rknnd::client::Report(kName, *failed, true);
+          answer = rknnd::client::Report(kName, *failed,
+                                         rknnd::client::LogLevel::kWarning);
           return {};
         }
         return failed;
       });
-  return quiet.value_or(result);
+  return answer.value_or(result);
 }

@@ -136,7 +136,7 @@ Outcome Wait(uint64_t handle, uint64_t frame, int32_t timeout_ms,
                          "frame " + std::to_string(ended.frame) +
                              " has not ended yet: it can be waited for again"},
                         Subject::kContext},
-                       /*quiet=*/true);
+                       LogLevel::kDebug);
       return {};
     case Context::Waited::kNone:
       if (frame == 0) {
@@ -160,9 +160,9 @@ Outcome Wait(uint64_t handle, uint64_t frame, int32_t timeout_ms,
   known.set = ended.set;
   if (completion != nullptr) CopyFitting(known, completion, size);
   if (ended.code != Code::kOk) {
-    *number = Report("rknnd_wait",
-                     {{ended.code, std::move(ended.text)}, Subject::kContext},
-                     IsOrdinary(ended.code));
+    *number = Report(
+        "rknnd_wait", {{ended.code, std::move(ended.text)}, Subject::kContext},
+        IsOrdinary(ended.code) ? LogLevel::kDebug : LogLevel::kError);
   }
   return {};
 }

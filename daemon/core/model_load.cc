@@ -19,6 +19,13 @@
 #include "base/status/status.h"
 
 namespace rknnd::core {
+
+std::string NameForMessages(const std::string& name, const ModelId& id) {
+  constexpr size_t kDigits = 8;
+  if (!name.empty()) return name;
+  return absl::StrCat("bytes-", base::ToHex(id).substr(0, kDigits));
+}
+
 namespace {
 
 // All of a sealed memfd.
@@ -125,13 +132,14 @@ absl::Status ModelLoad::LoadWith(driver::Device& device,
   try {
     RKNND_ASSIGN_OR_RETURN(model, device.Load(request));
   } catch (const std::exception& error) {
-    return absl::InternalError(
-        absl::StrCat("loading model '", name, "' failed: ", error.what()));
+    return absl::InternalError(absl::StrCat("loading model '",
+                                            NameForMessages(name, id),
+                                            "' failed: ", error.what()));
   }
   if (!model->info().programs.empty()) return absl::OkStatus();
   model = nullptr;
-  return absl::InternalError(
-      absl::StrCat("model '", name, "' has no program to run"));
+  return absl::InternalError(absl::StrCat("model '", NameForMessages(name, id),
+                                          "' has no program to run"));
 }
 
 bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
@@ -143,7 +151,7 @@ bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
   name = compiled->name;
   options = compiled->options;
   driver::LoadRequest request;
-  request.name = name;
+  request.name = NameForMessages(name, id);
   request.options = options;
   request.compiled = compiled->form;
   request.compiled_keeper = compiled->file;
@@ -188,7 +196,7 @@ void ModelLoad::Run(driver::Device& device, ModelCache* cache) {
   driver::LoadRequest request;
   request.bytes = contents_;
   request.options = options;
-  request.name = name;
+  request.name = NameForMessages(name, id);
   request.sha256 = base::ToHex(id);
   request.weights_of = owner_contents_;
   request.share_weights = !copies_weights || owner_.has_value();
@@ -230,8 +238,8 @@ absl::Status ModelLoad::ReadUpload() {
   contents_ = mapping_.bytes();
   if (const ModelId found = IdOf(contents_, options); found != id) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "model '", name, "' has the SHA-256 ", base::ToHex(found), ", not ",
-        base::ToHex(id),
+        "model '", NameForMessages(name, id), "' has the SHA-256 ",
+        base::ToHex(found), ", not ", base::ToHex(id),
         " as announced: did the file change while it was read? Load it again"));
   }
   return absl::OkStatus();
@@ -251,8 +259,9 @@ absl::Status ModelLoad::ReadOwner(ModelCache* cache) {
                             absl::NotFoundError("no cache folder"));
     if (!cached.ok()) {
       return absl::NotFoundError(absl::StrCat(
-          "model '", name, "' shares the weights of model ",
-          base::ToHex(*owner_), ", which is not in the cache folder (",
+          "model '", NameForMessages(name, id),
+          "' shares the weights of model ", base::ToHex(*owner_),
+          ", which is not in the cache folder (",
           std::string(cached.status().message()), "): upload it too"));
     }
     owner_cached_ = *std::move(cached);
@@ -264,9 +273,9 @@ absl::Status ModelLoad::ReadOwner(ModelCache* cache) {
       base::ToStatusOr(base::SplitModelOptions(weights_of_options)));
   if (!owners.weights_of.has_value()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "model '", name, "' shares the weights of model ", base::ToHex(*owner_),
-      ", which shares those of model ", base::ToHex(*owners.weights_of),
-      " itself: share that one's"));
+      "model '", NameForMessages(name, id), "' shares the weights of model ",
+      base::ToHex(*owner_), ", which shares those of model ",
+      base::ToHex(*owners.weights_of), " itself: share that one's"));
 }
 
 absl::Status ModelLoad::ReadUploadedOwner() {
@@ -276,8 +285,9 @@ absl::Status ModelLoad::ReadUploadedOwner() {
   const ModelId found = IdOf(owner_contents_, weights_of_options);
   if (found == *owner_) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "model '", name, "' shares the weights of model ", base::ToHex(*owner_),
-      ", but what came with it has the SHA-256 ", base::ToHex(found),
+      "model '", NameForMessages(name, id), "' shares the weights of model ",
+      base::ToHex(*owner_), ", but what came with it has the SHA-256 ",
+      base::ToHex(found),
       ": did the file change while it was read? Load both again"));
 }
 

@@ -22,6 +22,10 @@
 
 namespace rknnd::core {
 
+// `name`, or of a model that a program had in memory, which has no file's name,
+// "bytes-1f8b03c4": the beginning of its hash, which `rknnctl models` lists.
+std::string NameForMessages(const std::string& name, const ModelId& id);
+
 // Thread: one at a time; the loop until Restore or Run, a loader during it, the
 // loop from its result on. Only KeepInCache comes after that, on the loader,
 // and touches what the loop does not.

@@ -134,6 +134,16 @@ TEST_F(SessionTest, ModelThatCouldStillChangeIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(SessionTest, ModelThatIsNoFileIsNamedByItsHash) {
+  const TestSession session = Open();
+  absl::Status answer;
+  session->UploadModel(
+      {ModelId{0x1f, 0x8b, 3, 0xc4}, "", "", base::UniqueFd()},
+      [&answer](const absl::Status& status) { answer = status; });
+  EXPECT_NE(answer.message().find("model 'bytes-1f8b03c4'"), std::string::npos)
+      << answer;
+}
+
 TEST_F(SessionTest, ModelAboveTheLimitIsRefusedByName) {
   options.limits.model_bytes = 10;
   StartService();

@@ -10,6 +10,7 @@
 #include "base/posix/memfd.h"
 #include "base/posix/model_options.h"
 #include "base/status/status.h"
+#include "daemon/core/model_load.h"
 #include "daemon/core/session_impl.h"
 
 namespace rknnd::core {
@@ -77,16 +78,17 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
   }
   RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kDescriptors));
   RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kMappings));
-  RKNND_ASSIGN_OR_RETURN(
-      uint64_t size, CheckModelFile(upload.bytes, upload.options,
-                                    absl::StrCat("model '", upload.name, "'")));
+  const std::string name = NameForMessages(upload.name, upload.id);
+  RKNND_ASSIGN_OR_RETURN(uint64_t size,
+                         CheckModelFile(upload.bytes, upload.options,
+                                        absl::StrCat("model '", name, "'")));
   RKNND_ASSIGN_OR_RETURN(
       const base::ModelOptionsText text,
       base::ToStatusOr(base::SplitModelOptions(upload.options)));
   if (!upload.weights_of.valid()) return size;
   if (!text.weights_of.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("model '", upload.name,
+        absl::StrCat("model '", name,
                      "' came with another one, whose weights its options do "
                      "not say it shares"));
   }
@@ -94,7 +96,7 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
       const uint64_t owner,
       CheckModelFile(
           upload.weights_of, upload.weights_of_options,
-          absl::StrCat("the model whose weights '", upload.name, "' shares")));
+          absl::StrCat("the model whose weights '", name, "' shares")));
   return size + owner;
 }
 
