@@ -262,6 +262,32 @@ TEST_F(SoftDeviceTest, BytesOfAnImageBecomeFloats) {
       ElementsAre(0, 60, 120, 180, 20, 80, 140, 200, 40, 100, 160, 220));
 }
 
+TEST_F(SoftDeviceTest, IndexOutOfRangeNamesItsNode) {
+  for (const char* type : {"Gather", "GatherElements"}) {
+    OnnxBuilder builder;
+    builder.Input("x", {3})
+        .Input("i", {2}, onnx::TensorProto::INT64)
+        .Node(type, {"x", "i"}, {"y"}, "pick")
+        .Output("y", {2});
+    auto model = Load(builder);
+    auto bound = BoundModel::Make(
+        *device_, *model,
+        {kFloats,
+         {.type = TensorType::kInt64, .layout = TensorLayout::kUndefined}},
+        {kFloats});
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    const int64_t indices[] = {0, 3};
+    std::memcpy((*bound)->input(1).data(), indices, sizeof indices);
+
+    const driver::JobResult result = (*bound)->Run();
+
+    EXPECT_THAT(std::string(result.status.message()),
+                HasSubstr(std::string(type) +
+                          " 'pick': an index is out of range: axis 0 of its "
+                          "data has 3"));
+  }
+}
+
 // What vendor programs turn a quantised network's answers into numbers by.
 TEST_F(SoftDeviceTest, BytesAtTheEdgeHaveTheScaleOfTheirNode) {
   for (const auto type : {onnx::TensorProto::INT8, onnx::TensorProto::UINT8}) {

@@ -1,8 +1,10 @@
-// Gather and GatherElements. Indices come from a tensor that a job brings: each
-// is checked when it is used, and one out of range fails the job.
+// Gather and GatherElements. Indices that the model brings are checked when it
+// is loaded. Others come from a tensor that a job brings: each is checked when
+// it is used, and one out of range fails the job.
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,13 +15,6 @@
 namespace rknnd::soft {
 namespace {
 
-absl::StatusOr<size_t> CheckGather(const NodeView& node) {
-  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
-  RKNND_RETURN_IF_ERROR(
-      CheckType(node, 1, {DataType::kInt32, DataType::kInt64}));
-  return CheckAxis(node, node.Int("axis", 0), node.shape(0).size());
-}
-
 // Index `i` of `indices`, counted from the front; -1 when out of range. They
 // may change while the job runs.
 int64_t IndexAt(const std::byte* indices, bool wide, int64_t i, int64_t size) {
@@ -29,8 +24,30 @@ int64_t IndexAt(const std::byte* indices, bool wide, int64_t i, int64_t size) {
   return index >= 0 && index < size ? index : -1;
 }
 
-absl::Status OutOfRange() {
-  return absl::InvalidArgumentError("Gather: an index is out of range");
+// "Gather 'rows': index 7 is out of range: axis 0 of its data has 5"
+absl::Status OutOfRange(const NodeView& node, size_t axis,
+                        const std::string& index) {
+  return node.Error(absl::StrCat(index, " is out of range: axis ", axis,
+                                 " of its data has ", node.shape(0)[axis]));
+}
+
+absl::StatusOr<size_t> CheckGather(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
+  RKNND_RETURN_IF_ERROR(
+      CheckType(node, 1, {DataType::kInt32, DataType::kInt64}));
+  RKNND_ASSIGN_OR_RETURN(const size_t axis, CheckAxis(node, node.Int("axis", 0),
+                                                      node.shape(0).size()));
+  const Constant* known = node.constant(1);
+  const bool wide = node.type(1) == DataType::kInt64;
+  for (int64_t i = 0; known != nullptr && i < known->elements(); ++i) {
+    if (IndexAt(known->data.data(), wide, i, node.shape(0)[axis]) >= 0) {
+      continue;
+    }
+    const int64_t index =
+        wide ? known->as<int64_t>()[i] : known->as<int32_t>()[i];
+    return OutOfRange(node, axis, absl::StrCat("index ", index));
+  }
+  return axis;
 }
 
 Inference InferGather(const NodeView& node) {
@@ -46,7 +63,8 @@ Inference InferGather(const NodeView& node) {
 
 class GatherKernel final : public Kernel {
  public:
-  GatherKernel(const KernelRequest& request, size_t axis) {
+  GatherKernel(const KernelRequest& request, size_t axis)
+      : out_of_range_(OutOfRange(request.node, axis, "an index")) {
     const Shape& data = request.inputs[0].shape;
     outer_ = ProductOf(data, 0, axis);
     size_ = data[axis];
@@ -65,7 +83,7 @@ class GatherKernel final : public Kernel {
           inputs[0] + static_cast<size_t>(o * size_) * inner_;
       for (int64_t i = 0; i < indices_; ++i) {
         const int64_t index = IndexAt(inputs[1], wide_, i, size_);
-        if (index < 0) return OutOfRange();
+        if (index < 0) return out_of_range_;
         if (inner_ > 0) {
           std::memcpy(to, from + static_cast<size_t>(index) * inner_, inner_);
         }
@@ -76,6 +94,7 @@ class GatherKernel final : public Kernel {
   }
 
  private:
+  absl::Status out_of_range_;
   int64_t outer_, size_, indices_;
   size_t inner_;
   bool wide_;
@@ -103,7 +122,8 @@ Inference InferGatherElements(const NodeView& node) {
 
 class GatherElementsKernel final : public Kernel {
  public:
-  GatherElementsKernel(const KernelRequest& request, size_t axis) {
+  GatherElementsKernel(const KernelRequest& request, size_t axis)
+      : out_of_range_(OutOfRange(request.node, axis, "an index")) {
     Shape from = DenseStrides(request.inputs[0].shape);
     const Shape& indices = request.inputs[1].shape;
     axis_stride_ = std::exchange(from[axis], 0);
@@ -131,10 +151,11 @@ class GatherElementsKernel final : public Kernel {
                     inputs[0] + static_cast<size_t>(from) * element_, element_);
       }
     });
-    return good ? absl::OkStatus() : OutOfRange();
+    return good ? absl::OkStatus() : out_of_range_;
   }
 
  private:
+  absl::Status out_of_range_;
   StridedLoop<2> loop_;
   int64_t axis_stride_, size_;
   size_t element_;

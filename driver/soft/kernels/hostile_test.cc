@@ -139,6 +139,19 @@ TEST(HostileTest, AnIndexOutOfRangeFailsTheRun) {
   EXPECT_FALSE(ran.ok());
 }
 
+TEST(HostileTest, AnIndexOfTheModelIsFoundWhenItIsLoaded) {
+  for (const char* type : {"Gather", "GatherElements"}) {
+    const auto told = OneNode(type)
+                          .Values({2, 3}, Noise(6))
+                          .Ints({2, 2}, {0, -3, 2, -4})
+                          .With("axis", int64_t{1})
+                          .Infer();
+    EXPECT_EQ(told.status().message(),
+              std::string(type) +
+                  " 'it': index -4 is out of range: axis 1 of its data has 3");
+  }
+}
+
 TEST(HostileTest, ValuesKnownOnlyAtRunTimeAreAskedForByName) {
   OneNode node = Picture("Reshape").Values({2}, {1, 144});
   const auto inferred = node.Infer();
