@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/ctl/report.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 
@@ -239,6 +240,21 @@ void DrawSessions(const TopRates& rates, const TopView& view, size_t room,
             screen);
 }
 
+// A model's name, and where another one has it too, the beginning of its hash,
+// by which `rknnctl models` tells them apart.
+std::string NameAmong(const std::vector<ModelRates>& models,
+                      const wire::ModelReport& model, size_t width) {
+  const std::string name = Printable(model.name);
+  const auto same = [&](const ModelRates& other) {
+    return Printable(other.report->name) == name;
+  };
+  if (std::count_if(models.begin(), models.end(), same) < 2) {
+    return Cut(name, width);
+  }
+  const std::string digits = " " + HexOf(model.sha256).substr(0, 8);
+  return Cut(name, width - digits.size()) + digits;
+}
+
 void DrawModels(const TopRates& rates, const TopView& view, size_t room,
                 Screen& screen) {
   std::vector<Table::Column> columns = {{"MODEL"}};
@@ -255,7 +271,7 @@ void DrawModels(const TopRates& rates, const TopView& view, size_t room,
     const ModelRates& line = rates.models[i];
     const wire::ModelReport& model = *line.report;
     std::vector<std::string> cells = {
-        Cut(Printable(model.name), wide ? 40 : 28),
+        NameAmong(rates.models, model, wide ? 40 : 28),
         Rate(line.runs_per_s),
         Percent(line.load),
         model.run_ns == 0

@@ -325,6 +325,18 @@ TEST(TopTest, SmallScreenShowsTheBusiestAndCountsTheRest) {
   EXPECT_THAT(text, HasSubstr("face.onnx"));  // models have room, too
 }
 
+TEST(TopTest, ModelsOfOneNameAreToldApartByTheirHashes) {
+  TwoLooks looks;
+  looks.now.board.models.push_back(Model("face.onnx", 10, 1000));
+  looks.now.board.models.back().sha256[0] = 0xab;
+
+  const std::string text = Show(looks).text;
+
+  EXPECT_THAT(text, HasSubstr("face.onnx 66616365 "));
+  EXPECT_THAT(text, HasSubstr("face.onnx ab616365 "));
+  EXPECT_THAT(Show(TwoLooks()).text, Not(HasSubstr("66616365")));
+}
+
 TEST(TopTest, NoScreenIsOverrun) {
   TwoLooks looks;
   for (uint64_t id = 10; id < 40; ++id) {
