@@ -23,6 +23,17 @@ std::vector<size_t> Shape(const rknn_tensor_attr& attr) {
           attr.dims + std::min<uint32_t>(attr.n_dims, RKNN_MAX_DIMS)};
 }
 
+// " on the NPU", or what stood in for it: only a device without one says what
+// computes its layers.
+std::string Computer(Network& network) {
+  const Expected<std::span<const rknnd_kernel>> kernels = network.Kernels();
+  const bool soft = kernels && std::any_of(kernels->begin(), kernels->end(),
+                                           [](const rknnd_kernel& layer) {
+                                             return layer.kernel[0] != '\0';
+                                           });
+  return soft ? " on the software NPU, a CPU" : " on the NPU";
+}
+
 }  // namespace
 
 Expected<std::vector<TensorInput>> MakeInputs(
@@ -127,7 +138,7 @@ Expected<Output> Infer(const InferOptions& options) {
         FormatMicroseconds(static_cast<double>(times.front())) + ", slowest " +
         FormatMicroseconds(static_cast<double>(times.back()));
   }
-  result.text += " on the NPU";
+  result.text += Computer(network);
   if (options.inputs.empty()) result.text += ", on noise (no --input)";
   result.text += "\n";
   if (!options.output_dir.empty()) {

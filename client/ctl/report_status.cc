@@ -66,6 +66,15 @@ void CoreLines(const wire::Report& status, Output& output) {
   }
 }
 
+// The software NPU has no driver; programs that ask for one are told a number.
+std::string DriverText(const wire::Report& status) {
+  const std::string version = Printable(status.driver);
+  if (version.empty()) return "";
+  return std::string_view(status.device) == "soft"
+             ? ", no driver (programs are told " + version + ")"
+             : ", driver " + version;
+}
+
 }  // namespace
 
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
@@ -112,11 +121,9 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
     label.resize(9, ' ');
     output.text += label + text + "\n";
   };
-  line("device",
-       Printable(status.device) + ", " + Printable(status.soc) + ", " +
-           FormatCount(status.cores, "core") +
-           (status.driver.empty() ? ""
-                                  : ", driver " + Printable(status.driver)));
+  line("device", Printable(status.device) + ", " + Printable(status.soc) +
+                     ", " + FormatCount(status.cores, "core") +
+                     DriverText(status));
   line("up",
        status.uptime_s < 60
            ? std::to_string(status.uptime_s) + " s"

@@ -96,6 +96,7 @@ Surroundings BoardImpl::Here() const {
   here.device = options_.service->device_info();
   here.heaps = options_.heaps;
   here.foreign_users = options_.service->Status().foreign_users;
+  here.slow_models = options_.service->SlowModels();
   here.open_files = LimitOf(RLIMIT_NOFILE);
   here.locked_bytes = LimitOf(RLIMIT_MEMLOCK);
   here.root = geteuid() == 0;
@@ -114,6 +115,7 @@ void BoardImpl::LookAround() {
         CheckInterrupts(shared->files, &findings);
         CheckMemory(shared->files, here, npu, &findings);
         CheckLimits(shared->files, here, &findings);
+        CheckModels(here, &findings);
         CheckNeighbours(shared->files, here, &findings);
         loop->Post([self, findings = std::move(findings)]() mutable {
           if (*self != nullptr) (*self)->OnChecked(std::move(findings));

@@ -25,9 +25,10 @@ struct Surroundings {
   driver::DeviceInfo device;
   std::string heaps;  // as Heaps::Describe
   std::vector<core::ForeignUser> foreign_users;
-  uint64_t open_files = 0;    // RLIMIT_NOFILE of this process
-  uint64_t locked_bytes = 0;  // RLIMIT_MEMLOCK
-  bool root = false;          // this process may do all
+  std::vector<std::string> slow_models;  // as Service::SlowModels
+  uint64_t open_files = 0;               // RLIMIT_NOFILE of this process
+  uint64_t locked_bytes = 0;             // RLIMIT_MEMLOCK
+  bool root = false;                     // this process may do all
 };
 
 // "0.9.8" as {0, 9, 8}; nullopt for what is no version.
@@ -66,6 +67,7 @@ void CheckInterrupts(const Files& files, Findings* out);
 void CheckMemory(const Files& files, const Surroundings& here,
                  const NpuDriver& npu, Findings* out);
 void CheckLimits(const Files& files, const Surroundings& here, Findings* out);
+void CheckModels(const Surroundings& here, Findings* out);
 void CheckClocks(const std::vector<transport::BoardClock>& clocks,
                  Findings* out);
 void CheckNeighbours(const Files& files, const Surroundings& here,

@@ -171,14 +171,24 @@ NpuDriver FindDriver(const Files& files) {
   return npu;
 }
 
+namespace {
+
+// The software NPU has none; programs ask for one all the same.
+std::string DriverText(const driver::DeviceInfo& device) {
+  return device.kind == "soft"
+             ? absl::StrCat("no driver (programs are told ", device.driver, ")")
+             : absl::StrCat("driver ", device.driver);
+}
+
+}  // namespace
+
 void CheckVersions(const Surroundings& here, Findings* out) {
   out->push_back(
       {"versions", Level::kOk,
        absl::StrCat("rknnd ", here.version, ", session protocol ",
                     here.protocol, ", device '", here.device.kind, "' as ",
-                    here.device.soc, " with ", here.device.cores,
-                    " core(s), driver ", here.device.driver, ", runtime ",
-                    here.device.runtime),
+                    here.device.soc, " with ", here.device.cores, " core(s), ",
+                    DriverText(here.device), ", runtime ", here.device.runtime),
        ""});
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/board/checks.h"
+#include "daemon/core/slow_layers.h"
 
 namespace rknnd::board {
 namespace {
@@ -16,8 +17,11 @@ using transport::BoardClock;
 using transport::Finding;
 using Level = Finding::Level;
 
-// One dma-buf fd for each buffer, and a board has had 1,500 of them in use.
-constexpr uint64_t kFilesWanted = 65536;
+// One fd for each buffer, of which a board has had 1,500 in use, and eight for
+// each session: ten times that.
+constexpr uint64_t kFilesWanted = 16384;
+// As the kernel has it by itself.
+constexpr uint64_t kMapsWanted = 65530;
 // The kernel keeps some of 4 GiB for itself.
 constexpr uint64_t kAbove4G = uint64_t{4200} * 1024;  // KiB
 // Of the highest; governors step by more than that.
@@ -161,6 +165,18 @@ void CheckMemory(const Files& files, const Surroundings& here,
   }
 }
 
+void CheckModels(const Surroundings& here, Findings* out) {
+  for (const std::string& slow : here.slow_models) {
+    out->push_back(
+        {"slow-layers", Level::kWarning, slow, core::kSlowLayersRemedy});
+  }
+  if (here.slow_models.empty()) {
+    out->push_back({"slow-layers", Level::kOk,
+                    "no loaded model has layers that a reference loop computes",
+                    ""});
+  }
+}
+
 void CheckLimits(const Files& files, const Surroundings& here, Findings* out) {
   if (here.open_files < kFilesWanted) {
     out->push_back({"fd-limit", Level::kWarning,
@@ -187,7 +203,7 @@ void CheckLimits(const Files& files, const Surroundings& here, Findings* out) {
   }
   const std::optional<uint64_t> maps =
       files.Number("/proc/sys/vm/max_map_count");
-  if (maps.has_value() && *maps < kFilesWanted - 6) {
+  if (maps.has_value() && *maps < kMapsWanted) {
     out->push_back({"map-limit", Level::kWarning,
                     absl::StrCat("a process may have ", *maps,
                                  " mappings (vm.max_map_count), and each "

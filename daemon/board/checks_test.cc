@@ -64,6 +64,7 @@ class ChecksTest : public ::testing::Test {
     CheckInterrupts(files_, &findings);
     CheckMemory(files_, here_, npu, &findings);
     CheckLimits(files_, here_, &findings);
+    CheckModels(here_, &findings);
     CheckNeighbours(files_, here_, &findings);
     return findings;
   }
@@ -252,6 +253,28 @@ TEST_F(ChecksTest, FewOpenFilesAreAWarning) {
                                     "LimitNOFILE=65536")));
   EXPECT_THAT(findings, Contains(Is("memlock-limit", Level::kNote, "0 KiB",
                                     "LimitMEMLOCK")));
+}
+
+TEST_F(ChecksTest, FilesForTensOfTimesABoardsBuffersAreEnough) {
+  here_.open_files = 20000;
+  EXPECT_THAT(All(), Contains(Is("fd-limit", Level::kOk, "20000", "")));
+}
+
+TEST_F(ChecksTest, ModelsWithSlowLayersAreAWarning) {
+  EXPECT_THAT(All(), Contains(Is("slow-layers", Level::kOk, "no loaded", "")));
+  here_.slow_models = {"model 'm': no kernel for 1 of its layers: 'conv'"};
+  EXPECT_THAT(All(), Contains(Is("slow-layers", Level::kWarning, "'conv'",
+                                 "store its weights")));
+}
+
+TEST_F(ChecksTest, SoftwareNpuHasNoDriver) {
+  here_.device.kind = "soft";
+  here_.device.driver = "0.9.8";
+  EXPECT_THAT(All(), Contains(Is("versions", Level::kOk,
+                                 "no driver (programs are told 0.9.8)", "")));
+  here_.device.kind = "rknnrt";
+  EXPECT_THAT(All(),
+              Contains(Is("versions", Level::kOk, ", driver 0.9.8", "")));
 }
 
 TEST_F(ChecksTest, FewMappingsAreAWarning) {

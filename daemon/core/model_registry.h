@@ -144,6 +144,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   [[nodiscard]] std::vector<ModelReport> Reports() const;
   // So many there are, by whose turn they were loaded in.
   [[nodiscard]] std::map<std::string, uint64_t> LoadedBy() const;
+  // Of each loaded model with layers that a reference loop computes: which.
+  [[nodiscard]] std::vector<std::string> SlowModels() const;
   [[nodiscard]] uint32_t count() const;
 
  private:

@@ -11,6 +11,7 @@
 
 #include "daemon/core/model_entry.h"
 #include "daemon/core/model_registry.h"
+#include "daemon/core/slow_layers.h"
 
 namespace rknnd::core {
 
@@ -34,6 +35,17 @@ std::map<std::string, uint64_t> ModelRegistry::LoadedBy() const {
     if (entry->model != nullptr) ++loaded[entry->payer];
   }
   return loaded;
+}
+
+std::vector<std::string> ModelRegistry::SlowModels() const {
+  std::vector<std::string> found;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->model == nullptr) continue;
+    std::string text =
+        SlowLayersFound(entry->model->name, entry->model->info());
+    if (!text.empty()) found.push_back(std::move(text));
+  }
+  return found;
 }
 
 std::vector<ModelReport> ModelRegistry::Reports() const {

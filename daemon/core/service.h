@@ -184,6 +184,8 @@ class Service {
   [[nodiscard]] JobTotalsReport JobTotals() const;
   [[nodiscard]] std::vector<SessionReport> Sessions() const;
   [[nodiscard]] std::vector<ModelReport> Models() const;
+  // What SlowLayersFound says of loaded models, a line each.
+  [[nodiscard]] std::vector<std::string> SlowModels() const;
   [[nodiscard]] std::vector<ContextReport> Contexts() const;
   [[nodiscard]] std::vector<BufferReport> Buffers() const;
   [[nodiscard]] MemoryReport Memory() const;

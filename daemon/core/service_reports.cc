@@ -102,6 +102,10 @@ std::vector<ModelReport> Service::Models() const {
   return impl_->parts->models->Reports();
 }
 
+std::vector<std::string> Service::SlowModels() const {
+  return impl_->parts->models->SlowModels();
+}
+
 std::vector<ContextReport> Service::Contexts() const {
   std::vector<ContextReport> reports;
   for (const auto& [id, session] : impl_->sessions) {

@@ -42,17 +42,8 @@ std::vector<const driver::LayerInfo*> SlowLayers(
   return slow;
 }
 
-// Layers whose weights the file holds have kernels on every CPU.
-constexpr char kRemedy[] =
-    "store its weights in the model as constants (initializers) instead of "
-    "computing them while it runs, or export the model quantised to int8";
-
-}  // namespace
-
-std::string SlowLayersText(const std::string& name,
-                           const driver::ModelInfo& model) {
-  const std::vector<const driver::LayerInfo*> slow = SlowLayers(model);
-  if (slow.empty()) return "";
+// "'conv' (Conv, 1x3x8x8 -> 1x4x8x8) by oneDNN ref:any, ..."
+std::string Named(const std::vector<const driver::LayerInfo*>& slow) {
   std::vector<std::string> named;
   for (size_t i = 0; i < std::min(slow.size(), kNamed); ++i) {
     const driver::LayerInfo& layer = *slow[i];
@@ -64,12 +55,31 @@ std::string SlowLayersText(const std::string& name,
   if (slow.size() > kNamed) {
     named.push_back(absl::StrCat("and ", slow.size() - kNamed, " more"));
   }
-  return absl::StrCat(
-      "model '", Short(name), "': no kernel is made on this CPU for ",
-      slow.size(),
-      " of its layers, which a reference loop computes: each may "
-      "take a hundred times as long as other layers; ",
-      kRemedy, ". They are: ", absl::StrJoin(named, ", "));
+  return absl::StrJoin(named, ", ");
+}
+
+std::string Found(const std::string& name, size_t count) {
+  return absl::StrCat("model '", Short(name),
+                      "': no kernel is made on this CPU for ", count,
+                      " of its layers, which a reference loop computes: each "
+                      "may take a hundred times as long as other layers");
+}
+
+}  // namespace
+
+std::string SlowLayersText(const std::string& name,
+                           const driver::ModelInfo& model) {
+  const std::vector<const driver::LayerInfo*> slow = SlowLayers(model);
+  if (slow.empty()) return "";
+  return absl::StrCat(Found(name, slow.size()), "; ", kSlowLayersRemedy,
+                      ". They are: ", Named(slow));
+}
+
+std::string SlowLayersFound(const std::string& name,
+                            const driver::ModelInfo& model) {
+  const std::vector<const driver::LayerInfo*> slow = SlowLayers(model);
+  if (slow.empty()) return "";
+  return absl::StrCat(Found(name, slow.size()), ": ", Named(slow));
 }
 
 }  // namespace rknnd::core

@@ -16,6 +16,15 @@ namespace rknnd::core {
 std::string SlowLayersText(const std::string& name,
                            const driver::ModelInfo& model);
 
+// The same without what to change, which is kSlowLayersRemedy; for the doctor.
+std::string SlowLayersFound(const std::string& name,
+                            const driver::ModelInfo& model);
+
+// Layers whose weights the file holds have kernels on every CPU.
+inline constexpr char kSlowLayersRemedy[] =
+    "store its weights in the model as constants (initializers) instead of "
+    "computing them while it runs, or export the model quantised to int8";
+
 }  // namespace rknnd::core
 
 #endif  // DAEMON_CORE_SLOW_LAYERS_H_
