@@ -26,7 +26,6 @@
 #include "daemon/board/start_warnings.h"
 #include "daemon/config/config.h"
 #include "daemon/core/events.h"
-#include "daemon/network/grpc_library.h"
 #include "daemon/network/network.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/fd_store.h"
@@ -40,6 +39,7 @@
 #include "daemon/reload.h"
 #include "daemon/runtime.h"
 #include "daemon/runtime_options.h"
+#include "daemon/start_check.h"
 
 namespace rknnd {
 namespace {
@@ -230,15 +230,13 @@ int Main(int argc, char** argv) {
     return kWrongConfiguration;
   }
   if (line->check_config) {
-    if (!config->grpc.addresses.empty()) {
-      if (const absl::Status grpc = CheckGrpcServer(config->grpc); !grpc.ok()) {
-        Print(grpc);
-        return kWrongConfiguration;
-      }
-    }
     const std::string file = ConfigFileOf(*line);
     if (const std::string warning = WarningOfFile(file); !warning.empty()) {
       std::fprintf(stderr, "rknnd: warning: %s\n", warning.c_str());
+    }
+    if (const absl::Status start = CheckStart(*config); !start.ok()) {
+      Print(start);
+      return kWrongConfiguration;
     }
     std::printf("rknnd: %s is good\n",
                 file.empty() ? "what there is without a file"

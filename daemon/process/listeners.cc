@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/posix/environment.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
 
@@ -98,6 +99,18 @@ absl::StatusOr<base::UniqueFd> ListenFor(const std::string& path, mode_t mode,
   return status;
 }
 
+// What somebody who is not root does about a folder that is the service's.
+absl::Status WithOwnSocket(const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status) || geteuid() == 0) return status;
+  std::string folder = base::FromEnvironment("XDG_RUNTIME_DIR");
+  if (folder.empty()) folder = absl::StrCat("/tmp/rknnd-", geteuid());
+  const std::string path = absl::StrCat(folder, "/rknnd/session.sock");
+  return absl::PermissionDeniedError(absl::StrCat(
+      std::string(status.message()),
+      ": a daemon of your own listens elsewhere, as 'rknnd --socket ", path,
+      "', and programs find it by RKNND_TARGET=unix:", path));
+}
+
 }  // namespace
 
 absl::StatusOr<SortedFds> SortFds(std::vector<PassedFd> passed, FdStore& store,
@@ -148,8 +161,10 @@ absl::Status Listeners::Listen(const Config& config,
                          config.admin_group, true};
     const Door clients{config.socket, config.socket_mode, config.socket_group,
                        false};
-    RKNND_RETURN_IF_ERROR(Open(operators, own, server));
-    RKNND_RETURN_IF_ERROR(Open(clients, own, server));
+    for (const Door& door : {operators, clients}) {
+      const absl::Status opened = Open(door, own, server);
+      if (!opened.ok()) return WithOwnSocket(opened);
+    }
   }
   bool admin = sockets.empty(), session = sockets.empty();
   for (PassedFd& socket : sockets) {

@@ -19,6 +19,7 @@
 namespace rknnd::integration {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr char kUser[] = "nobody";
@@ -99,6 +100,52 @@ TEST_F(RootStartTest, ItServesAndKeepsModelsAsThatUser) {
 }
 
 // As a program sees it: its own session, with its name and user.
+// What root may read, the service cannot: --check-config looks as the service.
+TEST_F(RootStartTest, ConfigurationIsCheckedAsThatUser) {
+  const std::string tokens = folder() + "/tokens";
+  const std::string repository = folder() + "/models";
+  WriteFile(tokens, "user alice 0123456789abcdef0123456789abcdef\n");
+  ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  const std::string config =
+      WriteFile(folder() + "/checked.toml",
+                std::string("[service]\nuser = \"") + kUser +
+                    "\"\n[models]\nrepository = \"" + repository +
+                    "\"\n[grpc]\nlisten = \"127.0.0.1:0\"\ntokens = \"" +
+                    tokens + "\"\n");
+  const auto check = [&](int expected) {
+    EXPECT_EQ(
+        RunProgram({ProgramPath("rknnd"), "--check-config", "--config", config},
+                   "", {}, expected),
+        expected);
+    return ReadText(folder() + "/program.log");
+  };
+  constexpr int kWrongConfiguration = 78;
+
+  EXPECT_THAT(check(kWrongConfiguration),
+              HasSubstr("open folder '" + repository + "': No such file"));
+  std::filesystem::create_directory(repository);
+  EXPECT_THAT(check(kWrongConfiguration),
+              AllOf(HasSubstr("open '" + tokens + "': Permission denied"),
+                    HasSubstr("That is what user 'nobody'"),
+                    HasSubstr("'chown nobody FILE'")));
+  ASSERT_EQ(chown(tokens.c_str(), UserId(), static_cast<gid_t>(-1)), 0);
+  check(0);
+}
+
+TEST_F(RootStartTest, WhoMayNotHaveTheServicesSocketIsToldOfAnother) {
+  const std::string closed = folder() + "/closed/session.sock";
+  EXPECT_EQ(RunProgram({"/usr/bin/setpriv", "--reuid", std::to_string(UserId()),
+                        "--regid", std::to_string(UserId()), "--clear-groups",
+                        ProgramPath("rknnd"), "--socket", closed},
+                       "", {{"XDG_RUNTIME_DIR", "/run/user/7"}}, 1),
+            1);
+  EXPECT_THAT(
+      ReadText(folder() + "/program.log"),
+      AllOf(HasSubstr("mkdir '" + folder() + "/closed': Permission denied"),
+            HasSubstr("'rknnd --socket /run/user/7/rknnd/session.sock'"),
+            HasSubstr("RKNND_TARGET=unix:/run/user/7/rknnd/session.sock")));
+}
+
 TEST_F(RootStartTest, ItStillKnowsItsClients) {
   auto client = StartClient();
   const TestModel model = MakeRelu(folder());
