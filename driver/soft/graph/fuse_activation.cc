@@ -22,8 +22,9 @@ struct Found {
 // Clip's bounds were attributes up to opset 10. Nothing where they are known
 // only at run time.
 std::optional<Found> ClipOf(const NodeView& view) {
-  float low = std::numeric_limits<float>::lowest();
-  float high = std::numeric_limits<float>::max();
+  // As the operator by itself has it (elementwise_unary.cc).
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
   if (view.node().opset < 11) {
     return Found{Activation::kClip, view.Float("min", low),
                  view.Float("max", high), "Clip"};

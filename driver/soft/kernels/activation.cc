@@ -13,9 +13,10 @@ namespace {
 
 #define RKNND_INLINE inline __attribute__((always_inline))
 
-// Written so that a compiler turns them into selects.
-RKNND_INLINE float Least(float a, float b) { return a < b ? a : b; }
-RKNND_INLINE float Most(float a, float b) { return a > b ? a : b; }
+// Not more, and not less, than `bound`. What is not a number stays so, as ONNX
+// has it; written so that a compiler makes one instruction of each.
+RKNND_INLINE float Least(float x, float bound) { return x > bound ? bound : x; }
+RKNND_INLINE float Most(float x, float bound) { return x < bound ? bound : x; }
 
 constexpr float kLog2E = 1.44269504F;
 
@@ -37,7 +38,9 @@ RKNND_INLINE float ExpOfRest(float x, float n) {
 // infinity.
 RKNND_INLINE float Exp(float x) {
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds
-  const float bounded = Most(Least(x, 89.0F), -104.0F);
+  // Also of what is no number, which has no n.
+  const float below = x < 89.0F ? x : 89.0F;
+  const float bounded = Most(below, -104.0F);
   const float n = (bounded * kLog2E + kRound) - kRound;
   const float p = ExpOfRest(bounded, n);
   const auto whole = static_cast<int32_t>(n);

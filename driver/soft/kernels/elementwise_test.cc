@@ -184,13 +184,18 @@ TEST(ActivationTest, VectorisedFunctionsAreExact) {
 }
 
 TEST(ActivationTest, NotANumberStaysOne) {
-  const float x = std::numeric_limits<float>::quiet_NaN();
+  // Longer than a vector, and an end.
+  const std::vector<float> x(37, std::numeric_limits<float>::quiet_NaN());
   for (const Activation activation :
-       {Activation::kRelu, Activation::kSigmoid, Activation::kTanh,
-        Activation::kSwish, Activation::kGelu, Activation::kGeluTanh}) {
-    float y = 0.0F;
-    LoopOf(activation)(&x, &y, 1, 0.0F, 0.0F);
-    EXPECT_TRUE(std::isnan(y)) << static_cast<int>(activation);
+       {Activation::kRelu, Activation::kLeakyRelu, Activation::kClip,
+        Activation::kSigmoid, Activation::kTanh, Activation::kHardSigmoid,
+        Activation::kHardSwish, Activation::kSwish, Activation::kGelu,
+        Activation::kGeluTanh}) {
+    std::vector<float> y(x.size());
+    LoopOf(activation)(x.data(), y.data(), 37, -1.0F, 1.0F);
+    EXPECT_TRUE(std::all_of(y.begin(), y.end(), [](float v) {
+      return std::isnan(v);
+    })) << static_cast<int>(activation);
   }
 }
 

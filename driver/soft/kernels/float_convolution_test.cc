@@ -237,12 +237,14 @@ TEST(FloatConvolutionTest, InfinitiesAndWhatIsNoNumberPass) {
   phase.weights = {2.0F};
   spec.phases.push_back(phase);
   const std::vector<float> input = {std::nanf(""), kInfinity, -kInfinity, -3};
-  for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kClip}) {
     Graph graph;
     Node node;
     node.epilogue.activation = activation;
+    node.epilogue.beta = kInfinity;  // of Clip, from 0 on
     const NodeView view(graph, node);
-    const bool relu = activation == Activation::kRelu;
+    const bool relu = activation != Activation::kNone;
     for (const CpuLevel level : UsableCpuLevels()) {
       SCOPED_TRACE(CpuLevelName(level));
       testing::TestWeights weights;
