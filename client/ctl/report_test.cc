@@ -45,6 +45,17 @@ TEST(ReportTest, StatusSaysThatFaultsAreInForce) {
   EXPECT_THAT(output.text, HasSubstr("2 faults on demand in force"));
 }
 
+TEST(ReportTest, SoftwareNpuHasNoDriver) {
+  wire::Report status;
+  status.driver = "0.9.8";
+  status.device = "soft";
+  const Output soft = StatusOutput(status, {}, 0);
+  EXPECT_THAT(soft.text, HasSubstr(", no driver (programs are told 0.9.8)"));
+  EXPECT_EQ(soft.json["device"]["driver"], "0.9.8");
+  status.device = "rknnrt";
+  EXPECT_THAT(StatusOutput(status, {}, 0).text, HasSubstr(", driver 0.9.8"));
+}
+
 TEST(ReportTest, StatusCountsCacheSyncsWhereThereAreAny) {
   wire::Report status;
   EXPECT_THAT(StatusOutput(status, {}, 0).text, Not(HasSubstr("syncs")));

@@ -267,6 +267,8 @@ TEST_F(RknnctlAnswersTest, TextForPeople) {
     EXPECT_GT(result.out.size(), 10U) << verb;
     EXPECT_EQ(result.err, "");
   }
+  EXPECT_THAT(Run({"infer", model_.path}).out,
+              HasSubstr(" on the software NPU, a CPU, on noise"));
 }
 
 TEST_F(RknnctlAnswersTest, ExitCodes) {

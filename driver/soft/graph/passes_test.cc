@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "driver/soft/graph/fold.h"
+#include "driver/soft/graph/onnx_operators.h"
 #include "driver/soft/graph/uses.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -45,6 +46,15 @@ OnnxBuilder Conv() {
       .Floats("w", {2, 2, 1, 1}, {1, 2, 3, 4})
       .Node("Conv", {"x", "w"}, {"c"}, "conv");
   return builder;
+}
+
+TEST(OnnxOperatorsTest, AreWholeNames) {
+  for (const char* known : {"Abs", "LSTM", "Gelu", "Xor"}) {
+    EXPECT_TRUE(IsOnnxOperator(known)) << known;
+  }
+  for (const char* other : {"", " ", "cstSoftmax", "Soft", "Abs Acos", "Ab"}) {
+    EXPECT_FALSE(IsOnnxOperator(other)) << other;
+  }
 }
 
 TEST(PassesTest, IdentityAndDropoutVanish) {
