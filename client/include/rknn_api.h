@@ -1,8 +1,8 @@
 // The C API of librknnrt.so: load a network, hand it inputs, run it, read its
 // outputs. It is called by application programs; rknnd's library answers it by
-// way of a daemon or inside the process, as the environment's RKNND_TARGET says:
-// unix:PATH, tcp://HOST:PORT or local:. Without it the daemon is looked for at
-// /run/rknnd/session.sock, and nowhere else.
+// way of a daemon or inside the process, as the environment's RKNND_TARGET
+// says: unix:PATH, tcp://HOST:PORT or local:. Without it the daemon is looked
+// for at /run/rknnd/session.sock, and nowhere else.
 //
 // Names, values and layouts are those of vendor API release 2.3.2, so that a
 // program compiled against either header runs with either library. This file
