@@ -31,7 +31,7 @@ class EpilogueStep {
 
   // Hands the activation to oneDNN where its own is as quick as ours. Its Relu
   // and Clip make 0, or the lower bound, of what is no number, ours leave it:
-  // a pass of ours over the output behind it would cost small networks a tenth.
+  // a pass of ours over the output behind it takes yunet a fifth of its time.
   void MoveActivationTo(dnnl::post_ops& post_ops);
 
   // Likewise to a tile's rounding, where nothing is added before it.
