@@ -288,6 +288,26 @@ Expected<std::pair<UniqueFd, UniqueFd>> BytePair() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+Expected<std::pair<UniqueFd, UniqueFd>> NamedPair(const std::string& name) {
+  auto pair = BytePair();
+  if (!pair.ok()) return pair;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof(address.sun_path)) {
+    return Error{Code::kInvalidArgument,
+                 "'" + name + "' is no name of an abstract socket"};
+  }
+  // Abstract ones begin with a zero, and end with their length.
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(pair->first.get(), reinterpret_cast<const sockaddr*>(&address),
+           size) != 0) {
+    return ErrnoError(errno, "name a socket '" + name + "'");
+  }
+  return pair;
+}
+
 Expected<PeerCredentials> GetPeerCredentials(int socket) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);

@@ -49,6 +49,9 @@ Expected<UniqueFd> Accept(int listener);
 Expected<std::pair<UniqueFd, UniqueFd>> SeqpacketPair();
 // For bytes that mean no more than that something happened: non-blocking.
 Expected<std::pair<UniqueFd, UniqueFd>> BytePair();
+// The same, and the first end has a name that the other's getpeername tells:
+// `name` among abstract ones. kAlreadyExists: it is taken.
+Expected<std::pair<UniqueFd, UniqueFd>> NamedPair(const std::string& name);
 
 Expected<PeerCredentials> GetPeerCredentials(int socket);
 // The peer's supplementary groups when it connected; empty on kernels before
