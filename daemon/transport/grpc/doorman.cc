@@ -1,11 +1,9 @@
 // Called on gRPC's threads for every call of every peer: the address is the
-// kernel's, a certificate's names were verified by TLS, all else is the peer's
-// own claim.
+// kernel's and a certificate's names were verified by TLS, as the relay has
+// them; all else is the peer's own claim.
 
 #include "daemon/transport/grpc/doorman.h"
 
-#include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
@@ -47,19 +45,6 @@ bool SameFile(const struct stat& a, const struct stat& b) {
          a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
 }
 
-std::vector<std::string> CertificateNames(const grpc::AuthContext& context) {
-  std::vector<std::string> names;
-  if (!context.IsPeerAuthenticated()) return names;
-  for (const char* property :
-       {GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME,
-        GRPC_X509_SUBJECT_PROPERTY_NAME}) {
-    for (const grpc::string_ref& value : context.FindPropertyValues(property)) {
-      if (!value.empty()) names.emplace_back(value.data(), value.size());
-    }
-  }
-  return names;
-}
-
 }  // namespace
 
 std::string GrpcPeer::Describe() const {
@@ -73,19 +58,20 @@ std::string GrpcPeer::Describe() const {
 }
 
 GrpcDoorman::GrpcDoorman(const GrpcOptions& options, FailureLog* failures,
-                         const base::Clock* clock)
+                         const base::Clock* clock, const PeerTable* peers)
     : insecure_(options.insecure),
       path_(options.tokens),
       operators_(options.operators),
       failures_(failures),
       clock_(clock),
+      peers_(peers),
       looked_(clock->Now()) {}
 
 absl::StatusOr<std::unique_ptr<GrpcDoorman>> GrpcDoorman::Create(
-    const GrpcOptions& options, FailureLog* failures,
-    const base::Clock* clock) {
+    const GrpcOptions& options, FailureLog* failures, const base::Clock* clock,
+    const PeerTable* peers) {
   std::unique_ptr<GrpcDoorman> doorman(
-      new GrpcDoorman(options, failures, clock));
+      new GrpcDoorman(options, failures, clock, peers));
   RKNND_RETURN_IF_ERROR(doorman->ReadTokens());
   return doorman;
 }
@@ -137,8 +123,14 @@ absl::StatusOr<GrpcPeer> GrpcDoorman::Admit(
     const grpc::ServerContextBase& context) const {
   GrpcCredentials shown;
   shown.address = context.peer();
-  const auto auth = context.auth_context();
-  if (auth != nullptr) shown.certificate = CertificateNames(*auth);
+  if (peers_ != nullptr) {
+    auto peer = peers_->Find(shown.address);
+    if (!peer.has_value()) {
+      return absl::UnauthenticatedError("the call's connection has ended");
+    }
+    shown.address = std::move(peer->address);
+    shown.certificate = std::move(peer->certificate);
+  }
   const auto header = context.client_metadata().find(kHeader);
   if (header != context.client_metadata().end()) {
     shown.authorization.emplace(header->second.data(), header->second.size());

@@ -18,6 +18,7 @@
 #include "base/posix/mutex.h"
 #include "daemon/core/types.h"
 #include "daemon/transport/grpc/options.h"
+#include "daemon/transport/grpc/peer_table.h"
 #include "daemon/transport/grpc/tokens.h"
 #include "daemon/transport/session/event_log.h"
 
@@ -50,10 +51,11 @@ struct GrpcCredentials {
 // Thread: any.
 class GrpcDoorman {
  public:
-  // Reads the tokens; a file that others can read is refused. Both outlive it.
+  // Reads the tokens; a file that others can read is refused. All outlive it.
+  // `peers`: whose gRPC's connections are; null: gRPC accepts them itself.
   static absl::StatusOr<std::unique_ptr<GrpcDoorman>> Create(
       const GrpcOptions& options, FailureLog* failures,
-      const base::Clock* clock);
+      const base::Clock* clock, const PeerTable* peers = nullptr);
 
   // UNAUTHENTICATED: no token, or a wrong one.
   [[nodiscard]] absl::StatusOr<GrpcPeer> Admit(
@@ -63,7 +65,7 @@ class GrpcDoorman {
 
  private:
   GrpcDoorman(const GrpcOptions& options, FailureLog* failures,
-              const base::Clock* clock);
+              const base::Clock* clock, const PeerTable* peers);
 
   absl::Status ReadTokens() RKNND_EXCLUDES(mutex_);
   // The tokens, read again when their file has changed.
@@ -77,6 +79,7 @@ class GrpcDoorman {
   const std::vector<std::string> operators_;
   FailureLog* const failures_;
   const base::Clock* const clock_;
+  const PeerTable* const peers_;
 
   mutable base::Mutex mutex_;
   mutable std::shared_ptr<const TokenList> tokens_ RKNND_GUARDED_BY(mutex_);

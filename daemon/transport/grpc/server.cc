@@ -4,13 +4,14 @@
 //
 //   1. endpoints: every call is told to end; nothing is posted to the loop
 //   2. acceptor: nobody new
-//   3. gRPC: GOAWAY, a moment for answers on their way, then calls are cut
-//   4. the server's thread, then what calls used
+//   3. gRPC: GOAWAY, a moment for answers on their way, then calls are cut; on
+//      a thread of its own, as the server's thread relays what it says
+//   4. the relay, when all that gRPC said is sent
+//   5. the server's thread, then what calls used
 
 #include "daemon/transport/grpc/server.h"
 
 #include <grpc/grpc.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -18,6 +19,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <limits>
@@ -28,19 +30,24 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/blocked_signals.h"
 #include "base/status/status.h"
-#include "daemon/transport/grpc/addresses.h"
 #include "daemon/transport/grpc/admission.h"
-#include "daemon/transport/grpc/connections.h"
 #include "daemon/transport/grpc/debug/debug_endpoint.h"
 #include "daemon/transport/grpc/delivery_watch.h"
 #include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/endpoint.h"
 #include "daemon/transport/grpc/grpc_log.h"
 #include "daemon/transport/grpc/inference/inference_endpoint.h"
+#include "daemon/transport/grpc/live_calls.h"
 #include "daemon/transport/grpc/overload_log.h"
+#include "daemon/transport/grpc/peer_table.h"
+#include "daemon/transport/grpc/reflection/reflection_endpoint.h"
+#include "daemon/transport/grpc/relay/addresses.h"
+#include "daemon/transport/grpc/relay/connections.h"
+#include "daemon/transport/grpc/relay/relay.h"
+#include "daemon/transport/grpc/relay/tls_files.h"
+#include "daemon/transport/grpc/relay/tls_stream.h"
 #include "daemon/transport/grpc/request_budget.h"
 #include "daemon/transport/grpc/session/session_endpoint.h"
-#include "daemon/transport/grpc/tls.h"
 
 namespace rknnd::transport {
 namespace {
@@ -52,8 +59,6 @@ constexpr char kInferenceService[] = "inference.GRPCInferenceService";
 constexpr int kNiceness = 10;
 // A call's headers: names, a token, a trace's numbers.
 constexpr int kMetadataBytes = 16 << 10;
-// Calls of gRPC's own reflection service hold a thread each.
-constexpr int kReflectionThreads = 4;
 // Clients may ask whether we are there as often as this.
 constexpr base::Nanoseconds kLeastPingInterval = 5 * base::kSecond;
 // A connection that has not said what it is by then is closed.
@@ -67,14 +72,21 @@ constexpr int kUnreadBytes = 16 << 10;
 constexpr int kFrameBytes = 1 << 20;
 // For answers that are on their way when the server ends.
 constexpr std::chrono::seconds kLastAnswers{2};
+constexpr base::Nanoseconds kLastBytes = base::kSecond;
+// Open calls beside inferences: sessions, watches of health, and those that are
+// refused.
+constexpr uint32_t kOtherCalls = 512;
+// Calls that were taken back and have not ended: `requests` of them, but no
+// fewer than this.
+constexpr int64_t kLeastEnding = 64;
 
 int Milliseconds(base::Nanoseconds time) {
   return static_cast<int>(std::clamp<base::Nanoseconds>(
       time / base::kMillisecond, 1, std::numeric_limits<int>::max()));
 }
 
-// Half of the memory is gRPC's, for messages as they come and go; half is the
-// budget's, for what requests are made into.
+// Half of the memory is for messages as they come, which the relay sees to;
+// half is the budget's, for what requests are made into.
 uint64_t Half(uint64_t memory) { return memory / 2; }
 
 absl::StatusOr<std::vector<GrpcAddress>> CheckAll(
@@ -115,11 +127,15 @@ class GrpcServerImpl final : public GrpcServer {
   // On the server's thread.
   absl::Status StartServer(std::vector<GrpcListener> listeners);
   void SetArguments(grpc::ServerBuilder& builder) const;
-  void Take(base::UniqueFd connection, bool local);
+  void MakeRelay();
+  // Gives a connection to gRPC.
+  void Give(base::UniqueFd connection);
   void StopServer();
+  void ForgetServer();
 
   const GrpcOptions options_;
   GrpcEnvironment environment_;
+  PeerTable peers_;
   std::unique_ptr<GrpcDoorman> doorman_;
   RequestBudget budget_;
   std::vector<std::string> names_;
@@ -133,10 +149,13 @@ class GrpcServerImpl final : public GrpcServer {
 
   // Made, used and destroyed on the server's thread.
   std::optional<GrpcLog> core_log_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> local_,
-      remote_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
+  std::atomic<int64_t> live_calls_{0};
   std::unique_ptr<grpc::Server> server_;
   std::optional<ConnectionAcceptor> acceptor_;
+  std::unique_ptr<TlsFiles> tls_;
+  std::optional<Relay> relay_;  // of the acceptor's connections
+  std::thread shutdown_;
 };
 
 absl::Status GrpcServerImpl::Begin() {
@@ -146,9 +165,9 @@ absl::Status GrpcServerImpl::Begin() {
   for (const std::string& complaint : complaints) {
     environment_.failures->Note(complaint);
   }
-  RKNND_ASSIGN_OR_RETURN(
-      doorman_,
-      GrpcDoorman::Create(options_, environment_.failures, environment_.clock));
+  RKNND_ASSIGN_OR_RETURN(doorman_,
+                         GrpcDoorman::Create(options_, environment_.failures,
+                                             environment_.clock, &peers_));
   RKNND_ASSIGN_OR_RETURN(
       loop_, base::ToStatusOr(base::EventLoop::Create(environment_.clock)));
   deliveries_.emplace(options_.unread, loop_.get(), environment_.clock,
@@ -185,6 +204,7 @@ absl::Status GrpcServerImpl::MakeEndpoints() {
   RKNND_ASSIGN_OR_RETURN(std::unique_ptr<GrpcEndpoint> inference,
                          MakeInferenceEndpoint(options_, environment_));
   endpoints_.push_back(std::move(inference));
+  endpoints_.push_back(MakeReflectionEndpoint());
   for (const auto make : {MakeSessionEndpoint, MakeDebugEndpoint}) {
     auto endpoint = make(options_, environment_);
     if (endpoint != nullptr) endpoints_.push_back(std::move(endpoint));
@@ -195,17 +215,20 @@ absl::Status GrpcServerImpl::MakeEndpoints() {
 absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
   // First, as it removes the names that were made. It accepts when the loop
   // turns, which is after the start.
-  acceptor_.emplace(options_.connections, loop_.get(), environment_.clock,
-                    environment_.failures,
-                    [this](base::UniqueFd connection, bool local) {
-                      Take(std::move(connection), local);
+  acceptor_.emplace(options_.connections, loop_.get(), environment_.failures,
+                    [this](AcceptedConnection connection) {
+                      relay_->Take(std::move(connection));
                     });
   for (GrpcListener& listener : listeners) {
     RKNND_RETURN_IF_ERROR(acceptor_->Serve(std::move(listener)));
   }
+  if (!options_.certificate.empty()) {
+    RKNND_ASSIGN_OR_RETURN(
+        tls_, TlsFiles::Read(options_, loop_.get(), environment_.failures));
+  }
+  MakeRelay();
   core_log_.emplace(environment_.failures);
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetArguments(builder);
   for (const auto& endpoint : endpoints_) {
@@ -215,10 +238,9 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
     }
   }
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  local_ = builder.experimental().AddExternalConnectionAcceptor(
+  connections_ = builder.experimental().AddExternalConnectionAcceptor(
       Type::FROM_FD, grpc::InsecureServerCredentials());
-  remote_ = builder.experimental().AddExternalConnectionAcceptor(
-      Type::FROM_FD, TcpCredentials(options_));
+  builder.SetContextAllocator(std::make_unique<LiveCalls>(&live_calls_));
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) {
     return absl::InternalError("the gRPC server did not start");
@@ -231,11 +253,9 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
 
 void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
   grpc::ResourceQuota quota("rknnd");
-  quota.Resize(Half(options_.memory));
-  quota.SetMaxThreads(kReflectionThreads);
+  // Above what the relay lets in: gRPC cuts off anybody where it is full.
+  quota.Resize(2 * options_.memory);
   builder.SetResourceQuota(quota);
-  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
@@ -262,11 +282,26 @@ void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
       Milliseconds(kLeastPingInterval));
 }
 
-void GrpcServerImpl::Take(base::UniqueFd connection, bool local) {
+void GrpcServerImpl::MakeRelay() {
+  RelayOptions relay;
+  relay.limits.streams = options_.streams;
+  relay.limits.frame_bytes = kFrameBytes;
+  relay.limits.header_bytes = 2 * kMetadataBytes;
+  relay.pool = Half(options_.memory) +
+               (2 * uint64_t{options_.requests} + kOtherCalls) * kCallBytes;
+  relay.ending = std::max<int64_t>(options_.requests, kLeastEnding);
+  relay.handshake = std::min(kLongestHandshake, options_.keepalive);
+  relay_.emplace(
+      relay, loop_.get(), environment_.clock, environment_.failures, &peers_,
+      tls_.get(), &live_calls_,
+      [this](base::UniqueFd connection) { Give(std::move(connection)); });
+}
+
+void GrpcServerImpl::Give(base::UniqueFd connection) {
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       parameters;
   parameters.fd = connection.release();
-  (local ? local_ : remote_)->HandleNewConnection(&parameters);
+  connections_->HandleNewConnection(&parameters);
 }
 
 void GrpcServerImpl::Drain() {
@@ -279,24 +314,31 @@ void GrpcServerImpl::Drain() {
 }
 
 void GrpcServerImpl::StopServer() {
-  acceptor_.reset();
-  if (server_ != nullptr) {
+  if (acceptor_.has_value()) acceptor_->Stop();
+  if (server_ == nullptr) return ForgetServer();
+  shutdown_ = std::thread([this] {
     server_->Shutdown(std::chrono::system_clock::now() + kLastAnswers);
-    server_.reset();
-  }
-  local_.reset();
-  remote_.reset();
+    loop_->Post(
+        [this] { relay_->Finish(kLastBytes, [this] { ForgetServer(); }); });
+  });
+}
+
+void GrpcServerImpl::ForgetServer() {
+  if (shutdown_.joinable()) shutdown_.join();
+  relay_.reset();
+  tls_.reset();
+  acceptor_.reset();
+  server_.reset();
+  connections_.reset();
   core_log_.reset();
+  loop_->Quit();
 }
 
 void GrpcServerImpl::Stop() {
   if (std::exchange(stopped_, true)) return;
   for (const auto& endpoint : endpoints_) endpoint->Stop();
   if (thread_.joinable()) {
-    loop_->Post([this] {
-      StopServer();
-      loop_->Quit();
-    });
+    loop_->Post([this] { StopServer(); });
     thread_.join();
   }
   endpoints_.clear();

@@ -1,17 +1,15 @@
 // The files are an administrator's: wrong, perhaps, but not hostile.
 
-#include "daemon/transport/grpc/tls.h"
+#include "daemon/transport/grpc/relay/tls_files.h"
 
 #include <fcntl.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include <cerrno>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/expected.h"
@@ -21,9 +19,6 @@
 
 namespace rknnd::transport {
 namespace {
-
-// How soon a renewed certificate is used.
-constexpr unsigned kReadAgainSeconds = 10;
 
 template <class T, void (*Free)(T*)>
 struct Deleter {
@@ -135,25 +130,6 @@ absl::StatusOr<std::vector<std::string>> CheckTlsFiles(
                          ReadCertificate(options.client_ca, "client_ca"));
   AddComplaints(ca.get(), options.client_ca, complaints);
   return complaints;
-}
-
-std::shared_ptr<grpc::ServerCredentials> TcpCredentials(
-    const GrpcOptions& options) {
-  if (options.certificate.empty()) return grpc::InsecureServerCredentials();
-  const auto files =
-      std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-          options.key, options.certificate, options.client_ca,
-          kReadAgainSeconds);
-  grpc::experimental::TlsServerCredentialsOptions tls(files);
-  tls.watch_identity_key_cert_pairs();
-  if (options.client_ca.empty()) {
-    tls.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  } else {
-    tls.watch_root_certs();
-    tls.set_cert_request_type(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  }
-  return grpc::experimental::TlsServerCredentials(tls);
 }
 
 }  // namespace rknnd::transport

@@ -1,6 +1,6 @@
 // The addresses are an administrator's: wrong, perhaps, but not hostile.
 
-#include "daemon/transport/grpc/addresses.h"
+#include "daemon/transport/grpc/relay/addresses.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -2,8 +2,8 @@
 // against the rule for plain text, then opened. Used by the server and by
 // --check-config, before anything listens.
 
-#ifndef DAEMON_TRANSPORT_GRPC_ADDRESSES_H_
-#define DAEMON_TRANSPORT_GRPC_ADDRESSES_H_
+#ifndef DAEMON_TRANSPORT_GRPC_RELAY_ADDRESSES_H_
+#define DAEMON_TRANSPORT_GRPC_RELAY_ADDRESSES_H_
 
 #include <sys/socket.h>
 
@@ -49,4 +49,4 @@ std::string NameOf(const sockaddr_storage& socket);
 
 }  // namespace rknnd::transport
 
-#endif  // DAEMON_TRANSPORT_GRPC_ADDRESSES_H_
+#endif  // DAEMON_TRANSPORT_GRPC_RELAY_ADDRESSES_H_

@@ -1,21 +1,15 @@
-// The server's certificate and whom it asks for one. Files are checked when the
-// server starts, and read again while it runs, so that a renewed certificate
-// needs no restart. No gRPC in this header.
+// Whether the files of certificate, key and client_ca can be used: asked when
+// the server starts, by --check-config, and again when one has changed.
 
-#ifndef DAEMON_TRANSPORT_GRPC_TLS_H_
-#define DAEMON_TRANSPORT_GRPC_TLS_H_
+#ifndef DAEMON_TRANSPORT_GRPC_RELAY_TLS_FILES_H_
+#define DAEMON_TRANSPORT_GRPC_RELAY_TLS_FILES_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/transport/grpc/options.h"
-
-namespace grpc {
-class ServerCredentials;
-}  // namespace grpc
 
 namespace rknnd::transport {
 
@@ -26,10 +20,6 @@ namespace rknnd::transport {
 absl::StatusOr<std::vector<std::string>> CheckTlsFiles(
     const GrpcOptions& options);
 
-// What TCP connections are served with.
-std::shared_ptr<grpc::ServerCredentials> TcpCredentials(
-    const GrpcOptions& options);
-
 }  // namespace rknnd::transport
 
-#endif  // DAEMON_TRANSPORT_GRPC_TLS_H_
+#endif  // DAEMON_TRANSPORT_GRPC_RELAY_TLS_FILES_H_

@@ -1,11 +1,10 @@
 // Peers are anybody who reaches the address: they connect, say nothing, or come
 // back at once when they are turned away.
 
-#include "daemon/transport/grpc/connections.h"
+#include "daemon/transport/grpc/relay/connections.h"
 
 #include <netinet/in.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,19 +19,18 @@ namespace {
 
 // After an accept that failed, for lack of descriptors as a rule.
 constexpr base::Nanoseconds kAcceptPause = 100 * base::kMillisecond;
-// Looking at all connections takes a fraction of a millisecond; a flood of new
-// ones does not make us do it more often than this.
-constexpr base::Nanoseconds kLookAgain = 10 * base::kMillisecond;
 
-// The kernel's number of the socket behind `fd`; 0: it is none.
-ino_t SocketOf(int fd) {
-  struct stat status {};
-  if (fstat(fd, &status) != 0 || !S_ISSOCK(status.st_mode)) return 0;
-  return status.st_ino;
+bool IsThisMachine(const sockaddr_storage& peer) {
+  if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return true;
+  GrpcAddress address;
+  address.socket = peer;
+  return address.loopback();
 }
 
-// The address without its port. An IPv6 host has a whole /64 to itself.
+// The address without its port; empty: of this machine. An IPv6 host has a
+// whole /64 to itself.
 std::string HostOf(const sockaddr_storage& peer) {
+  if (IsThisMachine(peer)) return "";
   if (peer.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
     const size_t bytes = IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8;
@@ -42,68 +40,41 @@ std::string HostOf(const sockaddr_storage& peer) {
   return std::string(reinterpret_cast<const char*>(&v4), sizeof v4);
 }
 
-bool IsThisMachine(const sockaddr_storage& peer) {
-  if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return true;
-  GrpcAddress address;
-  address.socket = peer;
-  return address.loopback();
-}
-
 }  // namespace
 
-ConnectionTable::ConnectionTable(uint32_t most, const base::Clock* clock)
-    : most_(most), clock_(clock), looked_(clock->Now() - kLookAgain) {}
-
-absl::Status ConnectionTable::Add(int fd, const sockaddr_storage& peer) {
-  const std::string host = IsThisMachine(peer) ? "" : HostOf(peer);
-  const uint32_t most_of_host = std::max<uint32_t>(1, most_ / 2);
-  const auto has_room = [&] {
-    const auto found = of_host_.find(host);
-    return connections_.size() < most_ &&
-           (host.empty() || found == of_host_.end() ||
-            found->second < most_of_host);
-  };
-  if (!has_room()) ForgetEnded();
-  if (!has_room()) {
-    const std::string name = NameOf(peer);
+absl::StatusOr<std::unique_ptr<ConnectionTable::Place>> ConnectionTable::Add(
+    const sockaddr_storage& peer) {
+  const std::string host = HostOf(peer);
+  if (size_ >= most_) {
     return absl::ResourceExhaustedError(
-        connections_.size() >= most_
-            ? absl::StrCat("gRPC peer '", name, "' turned away: all ", most_,
-                           " connections are taken (grpc.connections)")
-            : absl::StrCat("gRPC peer '", name,
-                           "' turned away: one host may "
-                           "have ",
-                           most_of_host, " of the ", most_,
-                           " connections (grpc.connections)"));
+        absl::StrCat("gRPC peer '", NameOf(peer), "' turned away: all ", most_,
+                     " connections are taken (grpc.connections)"));
   }
-  connections_.push_back({fd, SocketOf(fd), host});
-  if (!host.empty()) ++of_host_[host];
-  return absl::OkStatus();
+  const uint32_t most_of_host = std::max<uint32_t>(1, most_ / 2);
+  uint32_t& of_host = of_host_[host];
+  if (!host.empty() && of_host >= most_of_host) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "gRPC peer '", NameOf(peer), "' turned away: one host may have ",
+        most_of_host, " of the ", most_, " connections (grpc.connections)"));
+  }
+  ++of_host;
+  ++size_;
+  return std::make_unique<Place>(this, host);
 }
 
-void ConnectionTable::ForgetEnded() {
-  const base::Nanoseconds now = clock_->Now();
-  if (now - looked_ < kLookAgain) return;
-  looked_ = now;
-  const auto ended = std::partition(
-      connections_.begin(), connections_.end(),
-      [](const Entry& entry) { return SocketOf(entry.fd) == entry.socket; });
-  for (auto at = ended; at != connections_.end(); ++at) {
-    if (at->host.empty()) continue;
-    const auto found = of_host_.find(at->host);
-    if (--found->second == 0) of_host_.erase(found);
-  }
-  connections_.erase(ended, connections_.end());
+void ConnectionTable::Leave(const std::string& host) {
+  --size_;
+  const auto found = of_host_.find(host);
+  if (--found->second == 0) of_host_.erase(found);
 }
 
 ConnectionAcceptor::ConnectionAcceptor(uint32_t most, base::EventLoop* loop,
-                                       const base::Clock* clock,
                                        FailureLog* failures, Take take)
     : loop_(loop),
       failures_(failures),
       take_(std::move(take)),
-      remote_(most, clock),
-      local_(most, clock) {}
+      remote_(most),
+      local_(most) {}
 
 absl::Status ConnectionAcceptor::Serve(GrpcListener listener) {
   listeners_.push_back({std::move(listener), 0});
@@ -146,10 +117,12 @@ void ConnectionAcceptor::AcceptFrom(size_t listener) {
       0) {
     return;
   }
-  const absl::Status added =
-      (local ? local_ : remote_).Add(accepted->get(), peer);
-  if (!added.ok()) return failures_->Note(std::string(added.message()));
-  take_(*std::move(accepted), local);
+  auto place = (local ? local_ : remote_).Add(peer);
+  if (!place.ok()) {
+    return failures_->Note(std::string(place.status().message()));
+  }
+  take_({*std::move(accepted), NameOf(peer), HostOf(peer), local,
+         *std::move(place)});
 }
 
 void ConnectionAcceptor::Pause() {

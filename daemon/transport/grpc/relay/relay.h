@@ -1,0 +1,103 @@
+// Stands between the network and gRPC: ends TLS, copies bytes both ways, and
+// shows them to a guard on the way (http2_guard.h). gRPC gets one end of a pair
+// of sockets for each connection; who is behind it is in the PeerTable.
+//
+// What is read is written at once. What the other side does not take is kept,
+// and nothing more is read meanwhile.
+
+#ifndef DAEMON_TRANSPORT_GRPC_RELAY_RELAY_H_
+#define DAEMON_TRANSPORT_GRPC_RELAY_RELAY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/posix/clock.h"
+#include "base/posix/event_loop.h"
+#include "base/posix/unique_fd.h"
+#include "daemon/transport/grpc/peer_table.h"
+#include "daemon/transport/grpc/relay/connections.h"
+#include "daemon/transport/grpc/relay/http2_guard.h"
+#include "daemon/transport/grpc/relay/inbound_memory.h"
+#include "daemon/transport/grpc/relay/tls_stream.h"
+#include "daemon/transport/session/event_log.h"
+
+namespace rknnd::transport {
+
+class RelayedConnection;
+
+struct RelayOptions {
+  Http2Limits limits;
+  uint64_t pool = 0;  // of InboundMemory
+  // Calls of all connections that were taken back and have not ended in gRPC:
+  // above it nobody opens a call, above a quarter of it nobody who takes more
+  // of them back.
+  int64_t ending = 1024;
+  // TLS must stand by then.
+  base::Nanoseconds handshake = 10 * base::kSecond;
+};
+
+// Thread: the loop's.
+class Relay {
+ public:
+  // Gives gRPC its end of a connection.
+  using Give = std::function<void(base::UniqueFd)>;
+
+  // All outlive it. `tls`: of connections over TCP; null: they have none.
+  // `live_calls`: how many gRPC holds.
+  Relay(const RelayOptions& options, base::EventLoop* loop,
+        const base::Clock* clock, FailureLog* failures, PeerTable* peers,
+        TlsFiles* tls, const std::atomic<int64_t>* live_calls, Give give);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  void Take(AcceptedConnection connection);
+  // Calls `done` when all connections have ended, or those that are left after
+  // `within` were cut.
+  void Finish(base::Nanoseconds within, std::function<void()> done);
+
+ private:
+  friend class RelayedConnection;
+
+  // So much is read at a time, less where much is kept already.
+  [[nodiscard]] std::span<std::byte> Scratch();
+  [[nodiscard]] bool MayOpen(uint32_t resets) const;
+  void Wait(RelayedConnection* connection);
+  void Retry();
+  void Forget(RelayedConnection* connection);
+
+  const RelayOptions options_;
+  base::EventLoop* const loop_;
+  const base::Clock* const clock_;
+  FailureLog* const failures_;
+  PeerTable* const peers_;
+  TlsFiles* const tls_;
+  const std::atomic<int64_t>* const live_calls_;
+  const Give give_;
+
+  const std::string prefix_;  // of the sockets' names
+  uint64_t next_ = 1;
+  std::vector<std::byte> scratch_;
+  InboundMemory memory_;
+  int64_t streams_ = 0;  // open calls of all connections
+  uint64_t kept_ = 0;    // bytes that the other side has not taken
+  std::unordered_map<RelayedConnection*, std::shared_ptr<RelayedConnection>>
+      connections_;
+  std::unordered_set<RelayedConnection*> waiting_;
+  base::EventLoop::TimerId retry_ = 0;
+  // Since when somebody has waited for the pool.
+  base::Nanoseconds full_since_ = 0;
+  base::EventLoop::TimerId finish_ = 0;
+  std::function<void()> finished_;
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_GRPC_RELAY_RELAY_H_
