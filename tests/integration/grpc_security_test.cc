@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/integration/grpc_harness.h"
@@ -80,6 +81,41 @@ TEST_F(GrpcSecurityTest, WhoMustShowACertificateGetsInByAGoodOneOnly) {
       << "expired";
   EXPECT_EQ(code_with(stranger_.Issue("camera")), GrpcCode::kUnavailable)
       << "foreign";
+}
+
+TEST_F(GrpcSecurityTest, ACertificatesNameMakesAnOperator) {
+  ServeTls(
+      authority_.Issue("board"),
+      "client_ca = " + Quoted(authority_.file()) + "operators = [\"ops\"]\n");
+  const auto drain_as = [this](const std::string& name) {
+    const CertificateFiles files = authority_.Issue(name);
+    const GrpcClient client(Address(), {.ca = authority_.file(),
+                                        .certificate = files.certificate,
+                                        .key = files.key});
+    return client.Ask("rknnd.v1.Debug/Drain");
+  };
+  const GrpcJson refused = drain_as("camera");
+  EXPECT_EQ(refused.code, GrpcCode::kPermissionDenied);
+  EXPECT_THAT(refused.message, HasSubstr("127.0.0.1:"));
+  EXPECT_THAT(refused.message, HasSubstr(" (camera)"));
+  const GrpcJson drained = drain_as("ops");
+  EXPECT_TRUE(drained.ok()) << drained.message;
+}
+
+TEST_F(GrpcSecurityTest, ARenewedCertificateIsUsedWithoutARestart) {
+  const CertificateFiles files = authority_.Issue("board");
+  ServeTls(files);
+  const GrpcClient before(Address(), {.ca = authority_.file()});
+  EXPECT_TRUE(Metadata(before).ok());
+  const CertificateFiles renewed = stranger_.Issue("board");
+  std::filesystem::rename(renewed.key, files.key);
+  std::filesystem::rename(renewed.certificate, files.certificate);
+  EXPECT_TRUE(Eventually([this] {
+    const GrpcClient after(Address(), {.ca = stranger_.file()});
+    return Metadata(after).ok();
+  }));
+  // Who was there already notices nothing.
+  EXPECT_TRUE(Metadata(before).ok());
 }
 
 TEST_F(GrpcSecurityTest, WithTokensEveryCallNeedsOne) {
