@@ -4,8 +4,12 @@
 
 #include "driver/soft/testing/failing_maps.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstring>
+#include <dnnl.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,12 +17,9 @@
 #include "base/posix/map_count.h"
 #include "base/posix/mapping.h"
 #include "base/posix/testing/no_mappings.h"
-#include "dnnl.hpp"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "driver/soft/testing/run_model.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace rknnd::soft {
 namespace {
