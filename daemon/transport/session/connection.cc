@@ -151,6 +151,7 @@ void Connection::End(const absl::Status& reason) {
   // 1. Nothing comes in any more.
   state_ = State::kClosed;
   if (hello_timer_ != 0) environment_.loop->CancelTimer(hello_timer_);
+  if (pause_timer_ != 0) environment_.loop->CancelTimer(pause_timer_);
   if (socket_watch_ != 0) environment_.loop->Unwatch(socket_watch_);
   if (process_watch_ != 0) environment_.loop->Unwatch(process_watch_);
   // 2. No entry of the ring is taken any more.
@@ -192,6 +193,7 @@ void Connection::OnSocket(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
   if (closing_) return;
   if ((events & EPOLLIN) != 0) {
+    if (Pauses()) return;
     Guarded([this] { Receive(); });
     if (state_ != State::kClosed && !closes_for_.empty() &&
         !environment_.closer->HasRoom(closes_for_)) {
@@ -207,10 +209,27 @@ void Connection::OnSocket(uint32_t events) {
   }
 }
 
+bool Connection::Pauses() {
+  if (pause_timer_ != 0) return true;
+  const base::Nanoseconds pause = notices_ == nullptr ? 0 : notices_->Pause();
+  if (pause == 0) return false;
+  pause_timer_ = environment_.loop->RunAfter(pause, [this] {
+    pause_timer_ = 0;
+    // Others of the user's may have been received meanwhile.
+    Pauses();
+    UpdateEvents();
+  });
+  UpdateEvents();
+  return true;
+}
+
 void Connection::Receive() {
   // One frame for each turn of the loop: no client is served twice before
   // another is served once.
-  auto result = wire::ReceiveFrame(socket_->get(), base::Block::kNo);
+  const auto receive = [this] {
+    return wire::ReceiveFrame(socket_->get(), base::Block::kNo);
+  };
+  auto result = notices_ == nullptr ? receive() : notices_->Now(receive);
   if (!result.ok()) return Close(base::ToStatus(result.error()));
   switch (result->kind) {
     case wire::FrameResult::Kind::kWouldBlock:
@@ -471,7 +490,9 @@ void Connection::CloseSoon(const absl::Status& reason) {
 void Connection::UpdateEvents() {
   uint32_t events = 0;
   // A client with too much in the making is not listened to meanwhile.
-  if (unanswered_ < kMaxUnanswered && !closing_) events |= EPOLLIN;
+  if (unanswered_ < kMaxUnanswered && !closing_ && pause_timer_ == 0) {
+    events |= EPOLLIN;
+  }
   if (!unsent_.empty() && !sends_late_) events |= EPOLLOUT;
   if (events == watched_events_) return;
   watched_events_ = events;

@@ -86,6 +86,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void OnSocket(uint32_t events);
   void Receive();
+  // Whether nothing is received for a while, as its user is late.
+  bool Pauses();
   void OnFrame(wire::Frame frame);
   void End(const absl::Status& reason);
   // Calls `handle`; what it closes is closed where that may take its time.
@@ -127,6 +129,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   base::EventLoop::WatchId socket_watch_ = 0;
   base::EventLoop::WatchId process_watch_ = 0;
   base::EventLoop::TimerId hello_timer_ = 0;
+  base::EventLoop::TimerId pause_timer_ = 0;  // nothing is received until then
   uint32_t watched_events_ = 0;
 
   core::SessionId session_id_ = 0;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,6 +25,8 @@ namespace {
 
 // Owners who hold up a thread at one time.
 constexpr size_t kMostThreads = 32;
+// Below what the loop and workers have.
+constexpr int kNiceness = 10;
 // For those that do not wait for anybody, at the end.
 constexpr std::chrono::seconds kLastCloses{1};
 
@@ -80,6 +83,8 @@ struct FdCloser::State : std::enable_shared_from_this<State> {
 
   void Run() {
     pthread_setname_np(pthread_self(), "rknnd-close");
+    // What a client makes last is to cost others no CPU either.
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
     base::MutexLock lock(mutex);
     for (;;) {
       const auto found = FindWork();

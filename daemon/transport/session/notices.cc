@@ -2,6 +2,7 @@
 
 #include "daemon/transport/session/notices.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr base::Nanoseconds kUsual = 200 * base::kMicrosecond;
 constexpr base::Nanoseconds kMostLately = 20 * base::kMillisecond;
 constexpr base::Nanoseconds kLately = base::kSecond;
+// A late user has the loop for one part in so many.
+constexpr base::Nanoseconds kPauses = 50;
 
 base::Nanoseconds TimeOf(clockid_t clock) {
   timespec now{};
@@ -50,6 +53,7 @@ void Notices::Took(base::Nanoseconds time) {
       taken_ = 0;
     }
     taken_ += time;
+    pause_until_ = std::max(pause_until_, now) + kPauses * time;
     if (taken_ <= kMostLately || late_.exchange(true)) return;
   }
   failures_->Note(absl::StrCat(
@@ -57,6 +61,13 @@ void Notices::Took(base::Nanoseconds time) {
       " makes it last to send to its programs, as they let very many "
       "wait for it: they are told late from now on, until rknnd is "
       "started again"));
+}
+
+base::Nanoseconds Notices::Pause() {
+  if (!late()) return 0;
+  const base::Nanoseconds now = TimeOf(CLOCK_MONOTONIC);
+  base::MutexLock lock(mutex_);
+  return std::max<base::Nanoseconds>(pause_until_ - now, 0);
 }
 
 bool Notices::Later(Send send,

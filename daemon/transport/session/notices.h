@@ -1,12 +1,14 @@
 // How clients are told that there is something for them to read. Whoever sends
-// wakes all that wait for it, in its own time: a client that lets tens of
-// thousands of epoll sets wait for one descriptor makes each send last for a
-// tenth of a second and more. So sends are timed. A user whose sends have taken
-// too much of the time of the loop or of workers is told by a thread of its own
-// from then on (late), as long as the daemon lives, and holds up nobody else.
+// wakes all that wait for it, in its own time, and so does whoever receives, as
+// there is room to send then: a client that lets tens of thousands of epoll
+// sets wait for one descriptor makes each of both last for a tenth of a second
+// and more. So they are timed. A user who has taken too much of the time of the
+// loop or of workers in this way is late from then on, as long as the daemon
+// lives: a thread of its own tells it, and its requests are received with
+// pauses between them. It holds up itself.
 //
-// What is left: the sends that a user could make last before that, which is one
-// for each thread of the daemon that was in the middle of one.
+// What is left: what a user could make last before that, which is one call of
+// each thread of the daemon, and then a fiftieth of the loop's time.
 
 #ifndef DAEMON_TRANSPORT_SESSION_NOTICES_H_
 #define DAEMON_TRANSPORT_SESSION_NOTICES_H_
@@ -56,7 +58,9 @@ class Notices final : public core::FenceOwner {
   [[nodiscard]] bool late() const {
     return late_.load(std::memory_order_relaxed);
   }
-  // Calls `send`, which does not block, and times it.
+  // How long nothing is to be received of a user who is late.
+  [[nodiscard]] base::Nanoseconds Pause();
+  // Calls `send`, which does not block, or receives, and times it.
   template <class F>
   auto Now(const F& send) {
     const Timed timed(this);
@@ -93,6 +97,7 @@ class Notices final : public core::FenceOwner {
   base::Mutex mutex_;
   base::Nanoseconds taken_ RKNND_GUARDED_BY(mutex_) = 0;  // lately
   base::Nanoseconds since_ RKNND_GUARDED_BY(mutex_) = 0;
+  base::Nanoseconds pause_until_ RKNND_GUARDED_BY(mutex_) = 0;
 };
 
 // Thread: loop.
