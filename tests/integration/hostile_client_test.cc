@@ -87,7 +87,7 @@ TEST_F(HostileClientTest, DescriptorsThatTakeAnHourToCloseHoldUpNobody) {
   }
   clients[1].SayHello();
   // The daemon's are the last ones: it does not look until ours are gone.
-  ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
+  daemon().Stand();
   const auto send = [&](size_t i, const std::vector<std::byte>& bytes) {
     const int fd = lingering[i].near.get();
     EXPECT_TRUE(clients[i].SendBytes(bytes, std::span(&fd, 1)));
@@ -102,7 +102,7 @@ TEST_F(HostileClientTest, DescriptorsThatTakeAnHourToCloseHoldUpNobody) {
   send(1, {bytes.begin(), bytes.end()});
   send(2, Noise(random, 1));
   clients.pop_back();
-  ASSERT_EQ(kill(daemon().pid(), SIGCONT), 0);
+  daemon().GoOn();
   EXPECT_TRUE(clients[0].WaitForClose());
   enemy_->SayHello();
   EXPECT_TRUE(enemy_->Ask(wire::Verb::kReport, wire::ReportRequest{}).ok());

@@ -318,12 +318,12 @@ TEST_F(KubernetesTest, ARestartOfItselfThatTheDaemonDoesNotSeeLeavesPods) {
   StartAll();
   const std::string pod = Allocate({Id(3)});
   // It still serves the doors of the one that has ended.
-  ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
+  daemon().Stand();
   KillPlugin();
   StartPlugin({"--grace", "0"});
   kubelet_.AwaitPlugin(2);
   EXPECT_TRUE(fs::exists(pod)) << PluginLog();
-  ASSERT_EQ(kill(daemon().pid(), SIGCONT), 0);
+  daemon().GoOn();
   ASSERT_TRUE(kubelet_.Await(kShares, kShares));
   ClientProcess& client = StartPod(pod);
   Init(client);

@@ -263,9 +263,9 @@ TEST_F(RemoteTargetTest, ADaemonThatStandsStillEndsInATimeout) {
   const TestModel model = MakeConvNet(folder());
   StartBound(model);
   ASSERT_TRUE(RunsRight(model));
-  ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
+  daemon().Stand();
   const Reply reply = client_->Do("run c 100");
-  ASSERT_EQ(kill(daemon().pid(), SIGCONT), 0);
+  daemon().GoOn();
   EXPECT_THAT(reply, Fails(RKNN_ERR_TIMEOUT, "rknnd hangs, or is stopped"));
   EXPECT_TRUE(RunsRight(model));
 }

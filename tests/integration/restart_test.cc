@@ -41,12 +41,7 @@ class RestartTest : public IntegrationTest {
     return Right(client_->Do("compare_mem c.out0" + model_.output_list()));
   }
 
-  void StopDaemon() {
-    ASSERT_EQ(kill(daemon().pid(), SIGSTOP), 0);
-    int status = 0;
-    ASSERT_EQ(waitpid(daemon().pid(), &status, WUNTRACED), daemon().pid());
-    ASSERT_TRUE(WIFSTOPPED(status));
-  }
+  void StopDaemon() { daemon().Stand(); }
 
   // The first call of a client, begun while the daemon is not there.
   void BeginInit(const std::string& target) {
@@ -187,7 +182,7 @@ TEST_F(RestartTest, StoppedDaemonIsATimeoutAndThenGoesOn) {
   StartWith();
   ASSERT_NO_FATAL_FAILURE(StopDaemon());
   EXPECT_THAT(client_->Do("run c 200"), Fails(RKNN_ERR_TIMEOUT, "rknnd"));
-  kill(daemon().pid(), SIGCONT);
+  daemon().GoOn();
   EXPECT_TRUE(RunsRight());
 }
 

@@ -1,6 +1,7 @@
 #include "tests/integration/harness/daemon_process.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -54,6 +55,13 @@ void DaemonProcess::Start() {
   ASSERT_TRUE(base::WaitForServer(socket_, process_, kPatience))
       << "rknnd did not start:\n"
       << log();
+}
+
+void DaemonProcess::Stand() const {
+  process_.Signal(SIGSTOP);
+  // The kernel tells the parent of the last thread.
+  siginfo_t stopped{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid()), &stopped, WSTOPPED), 0);
 }
 
 void DaemonProcess::Kill() {

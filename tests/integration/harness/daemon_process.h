@@ -34,6 +34,9 @@ class DaemonProcess {
   void Start();
   // SIGKILL, and until it is gone.
   void Kill();
+  // SIGSTOP, and until all its threads stand; then SIGCONT.
+  void Stand() const;
+  void GoOn() const { process_.Signal(SIGCONT); }
   // SIGTERM, without waiting; then the exit code.
   void AskToEnd() const { process_.Signal(SIGTERM); }
   int WaitForEnd();
