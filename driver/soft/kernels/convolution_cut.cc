@@ -186,20 +186,21 @@ MadeKernel ConvolutionInPieces::Make(
   // Even shares for two cores and for three; fewer where there are not so many
   // rows or channels.
   constexpr int64_t kEven = 6, kMost = 600;
-  // What may be in one piece all the same.
-  constexpr int64_t kLeeway = 4;
+  const bool slow = whole->is_reference();
+  // What may be in one piece all the same: each piece reads the input anew.
+  const int64_t leeway = slow ? 1 : 4;
   const int64_t wanted =
-      work.operations /
-      (whole->is_reference() ? MostOfPlainLoops() : MostOperations());
+      work.operations / (slow ? kMostOfPlainLoops : MostOperations());
+  const bool is_long = wanted >= leeway;
   for (int64_t count = std::min(wanted / kEven * kEven + kEven, kMost);
-       wanted > 0 && brief.empty(); count -= kEven) {
-    if (count <= 0 || count * kLeeway <= wanted) {
+       is_long && brief.empty(); --count) {
+    if (count < 2 || count * leeway <= wanted) {
       return absl::UnimplementedError("it cannot be cut");
     }
     RKNND_ASSIGN_OR_RETURN(brief,
                            Cut(form, static_cast<uint32_t>(count), make));
   }
-  for (uint32_t count = 2; wanted == 0 && count <= cores; ++count) {
+  for (uint32_t count = 2; !is_long && count <= cores; ++count) {
     RKNND_ASSIGN_OR_RETURN(std::vector<Piece> pieces, Cut(form, count, make));
     if (pieces.empty()) break;
     of_gangs.push_back(std::move(pieces));

@@ -486,7 +486,7 @@ MadeKernel MakeTransposed(const KernelRequest& request) {
     const absl::Status made =
         GuardDnnl(request.node, [&] { return kernel->Make(request, params); });
     const int64_t most =
-        kernel->is_reference() ? MostOfPlainLoops() : MostOperations();
+        kernel->is_reference() ? kMostOfPlainLoops : MostOperations();
     if (made.ok() && Products(request, params) <= kMostAtOnce * most) {
       return kernel;
     }

@@ -47,7 +47,7 @@ inline uint32_t PartsOf(const Work& work, int64_t pieces, uint32_t cores) {
 // (stop.h): some 10 ms of multiplications where the CPU does nothing else.
 int64_t MostOperations();
 // The same of a loop that compilers make for any CPU.
-inline int64_t MostOfPlainLoops() { return MostOperations() / 64; }
+inline constexpr int64_t kMostOfPlainLoops = 1 << 21;
 // In how many stretches a part of that work is done, one of `parts` of it.
 uint32_t StretchesOf(const Work& work, int64_t pieces, uint32_t parts);
 
