@@ -3,7 +3,9 @@
 // the pieces of input and output are runs of memory, or look so. A piece is a
 // smaller convolution that reads the whole one's packed weights. One that takes
 // long is cut as well for a single core, which looks between the pieces whether
-// its job is still wanted (stop.h).
+// its job is still wanted (stop.h). Long is what oneDNN's kernels for blocks of
+// channels take long for: one that multiplies whole matrices, as it does where
+// weights come with each run, may be in one piece for some tenths of a second.
 //
 // Thread: made by the loading thread, run by any worker.
 

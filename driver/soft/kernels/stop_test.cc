@@ -59,6 +59,11 @@ TEST_P(StopTest, LayerEndsBeforeItsLastNumbers) {
   OneNode node = Make();
   auto kernel = node.Make();
   ASSERT_TRUE(kernel.ok()) << kernel.status();
+  if (GetParam().type == std::string("Conv") && !GetParam().known &&
+      !(*kernel)->is_reference()) {
+    GTEST_SKIP() << "one call of oneDNN's computes it here ("
+                 << (*kernel)->implementation() << "), in a third of a second";
+  }
   std::vector<std::vector<float>> values;
   std::vector<const std::byte*> inputs;
   for (const Shape& shape : GetParam().inputs) {
