@@ -58,7 +58,7 @@ void AttackByFenceCrowd(const Scene& scene);
 void AttackTheKernel(const Scene& scene);
 void AttackByRingNoise(const Scene& scene);
 void AttackByDatagrams(const Scene& scene);
-void AttackByStrangers(const Scene& scene);
+void AttackBySilence(const Scene& scene);
 void AttackByLingering(const Scene& scene);
 void AttackByContinuations(const Scene& scene);
 void AttackByEndlessHeader(const Scene& scene);

@@ -28,22 +28,22 @@ namespace rknnd::bench {
 namespace {
 
 // Nobody's, and not the number that stands for peers of the gRPC port.
-constexpr uid_t kStranger = 65001;
+constexpr uid_t kOtherUser = 65001;
 constexpr base::Nanoseconds kPatience = 60 * base::kSecond;
 constexpr base::Nanoseconds kEndPatience = 10 * base::kMillisecond;
 // Of a burner's time.
 constexpr double kSlice = 0.005;
 
 // Another user, in a group of processes that is killed at once.
-void BecomeStranger() {
+void BecomeOtherUser() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   setpgid(0, 0);
   const pid_t parent = getppid();
-  if (geteuid() == 0 && (setgroups(0, nullptr) != 0 || setgid(kStranger) != 0 ||
-                         setuid(kStranger) != 0)) {
+  if (geteuid() == 0 && (setgroups(0, nullptr) != 0 ||
+                         setgid(kOtherUser) != 0 || setuid(kOtherUser) != 0)) {
     throw std::runtime_error("cannot become another user");
   }
   // What was said of this before is forgotten by a change of user.
@@ -92,7 +92,7 @@ void Burn(double share) {
 }  // namespace
 
 int RunAttack(const std::string& name, const Scene& scene) {
-  BecomeStranger();
+  BecomeOtherUser();
   for (const Attack& attack : AllAttacks()) {
     if (attack.name == name) attack.work(scene);
   }
@@ -100,7 +100,7 @@ int RunAttack(const std::string& name, const Scene& scene) {
 }
 
 int RunBurner(double cpus) {
-  BecomeStranger();
+  BecomeOtherUser();
   const int threads = std::max(1, static_cast<int>(std::ceil(cpus - 0.05)));
   if (cpus > 0.001) {
     InThreads(threads, [=](int) { Burn(std::min(cpus / threads, 1.0)); });

@@ -107,14 +107,14 @@ void AttackByDatagrams(const Scene& scene) {
   WaitForDeath();
 }
 
-void AttackByStrangers(const Scene& scene) {
+void AttackBySilence(const Scene& scene) {
   constexpr size_t kHeld = 500;
-  std::vector<RawPeer> strangers;
+  std::vector<RawPeer> silent;
   for (uint64_t round = 0;; ++round) {
-    if (strangers.size() < kHeld) {
-      strangers.emplace_back(scene.socket);
+    if (silent.size() < kHeld) {
+      silent.emplace_back(scene.socket);
     } else {
-      strangers.at(round % kHeld) = RawPeer(scene.socket);
+      silent.at(round % kHeld) = RawPeer(scene.socket);
     }
     if (round == kHeld) Announce("500 connections at once");
   }

@@ -3,10 +3,9 @@
 // none: what its running jobs are expected to take is bounded together, and a
 // job that does not fit waits until one of them has ended.
 //
-//   a scheduler's list --MayStart: no--> held --End of another--> the list
-//   again
-//          |
-//          +--MayStart: yes, Start--> running --End
+//   in a line --MayStart: no--> held --End of another--> in a line
+//       |
+//       +--MayStart: yes, Start--> running --End
 //
 // A user that runs nothing may always begin one job, and one that is alone on
 // the device any number. Processes without a group count for nobody.

@@ -114,7 +114,7 @@ RKNND_HOT_PATH void FairScheduler::Begin(const Choice& choice, Job* job,
   const base::Nanoseconds expected = job->expected;
   Flow& flow = *line.flow;
   const auto priority = static_cast<size_t>(flow.priority);
-  Running run{now, expected, job->HangLimit(hang_), 0, flow.priority};
+  Running run{now, expected, 0, flow.priority};
   run.charge = Virtual(expected * std::popcount(job->granted), flow.weight);
   for (uint32_t core = 0; core < cores_; ++core) {
     if ((job->granted >> core & 1) == 0) continue;
@@ -135,7 +135,6 @@ RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
                                            uint32_t granted,
                                            base::Nanoseconds used) {
   base::MutexLock lock(mutex_);
-  free_ |= granted;
   --counts_.running;
   context.queue.running = false;
   --context.queue.jobs;
@@ -149,14 +148,7 @@ RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
           ? 0
           : running_[static_cast<size_t>(std::countr_zero(granted))].charge;
   if (had != charged) lines_.Charge(flow, static_cast<int64_t>(had - charged));
-  const base::Nanoseconds core_time = CoreTimeOf(granted);
-  for (uint32_t core = 0; core < cores_; ++core) {
-    if ((granted >> core & 1) != 0) running_[core] = {};
-  }
-  const auto ready = [this](RunContext& other)
-                         RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(other); };
-  turns_.End(context, ready);
-  core_budget_.End(context, core_time, ready);
+  GiveBack(context, granted);
   MakeReady(context);
   return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
 }
@@ -266,17 +258,8 @@ bool FairScheduler::PutBack(Job* job) {
   const uint64_t charged =
       running_[static_cast<size_t>(std::countr_zero(job->granted))].charge;
   lines_.Charge(lines_.FlowOf(context), -static_cast<int64_t>(charged));
-  const base::Nanoseconds core_time = CoreTimeOf(job->granted);
-  for (uint32_t core = 0; core < cores_; ++core) {
-    if ((job->granted >> core & 1) != 0) running_[core] = {};
-  }
-  free_ |= job->granted;
-  job->granted = 0;
+  GiveBack(context, std::exchange(job->granted, 0));
   job->expected = ExpectedRun(*job);
-  const auto ready = [this](RunContext& other)
-                         RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(other); };
-  turns_.End(context, ready);
-  core_budget_.End(context, core_time, ready);
   queue.running = false;
   job->next = queue.first;
   if (queue.first == nullptr) queue.last = job;
@@ -337,10 +320,19 @@ void FairScheduler::Withdraw(RunContext& context) {
   if (context.queue.ready) RemoveReady(context);
 }
 
-base::Nanoseconds FairScheduler::CoreTimeOf(uint32_t granted) const {
-  if (granted == 0) return 0;
-  return running_[static_cast<size_t>(std::countr_zero(granted))].expected *
-         std::popcount(granted);
+RKNND_HOT_PATH void FairScheduler::GiveBack(RunContext& context,
+                                            uint32_t granted) {
+  base::Nanoseconds core_time = 0;  // as it was expected
+  for (uint32_t core = 0; core < cores_; ++core) {
+    if ((granted >> core & 1) == 0) continue;
+    core_time += running_[core].expected;
+    running_[core] = {};
+  }
+  free_ |= granted;
+  const auto ready = [this](RunContext& other)
+                         RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(other); };
+  turns_.End(context, ready);
+  core_budget_.End(context, core_time, ready);
 }
 
 RKNND_HOT_PATH uint64_t

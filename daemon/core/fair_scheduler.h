@@ -93,7 +93,7 @@ class FairScheduler final : public Scheduler {
 
   // What runs on a core.
   struct Running {
-    base::Nanoseconds since = 0, expected = 0, hang = 0;
+    base::Nanoseconds since = 0, expected = 0;
     uint64_t charge = 0;  // of virtual time
     Priority priority = Priority::kMedium;
   };
@@ -123,9 +123,9 @@ class FairScheduler final : public Scheduler {
   // Whether it has to wait neither for memory nor for core time; else it does
   // so from now on, and is in no line.
   bool MayStart(RunContext& context) RKNND_REQUIRES(mutex_);
-  // What the job of a context that runs on these cores was expected to take.
-  [[nodiscard]] base::Nanoseconds CoreTimeOf(uint32_t granted) const
-      RKNND_REQUIRES(mutex_);
+  // The job of `context` has these cores no longer; none: it had none. Those
+  // who waited for its memory or core time are back in their lines.
+  void GiveBack(RunContext& context, uint32_t granted) RKNND_REQUIRES(mutex_);
   // Among those who may run as far as cores go.
   Choice Choose(base::Nanoseconds now, uint32_t available, RunContext* gang)
       RKNND_REQUIRES(mutex_);

@@ -249,7 +249,8 @@ bool FairScheduler::Lacks(uint32_t mask, base::Nanoseconds now) const {
   if ((mask & lent_) != 0) return true;
   for (uint32_t core = 0; core < cores_; ++core) {
     if (((mask & ~free_) >> core & 1) == 0) continue;
-    if (hang_ > 0 && now - running_[core].since >= running_[core].hang) {
+    const Running& run = running_[core];
+    if (hang_ > 0 && now - run.since >= HangLimit(hang_, run.expected)) {
       return true;
     }
   }

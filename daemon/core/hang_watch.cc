@@ -90,7 +90,8 @@ std::vector<HangWatch::Hanging> HangWatch::Look(base::Nanoseconds now) {
     if (core.job == nullptr || core.found) continue;
     const Job& job = *core.job;
     const base::Nanoseconds due =
-        After(job.begun.load(std::memory_order_relaxed), job.HangLimit(limit_));
+        After(job.begun.load(std::memory_order_relaxed),
+              HangLimit(limit_, job.expected));
     if (due > now) {
       next = std::min(next, due);
       continue;
@@ -98,7 +99,7 @@ std::vector<HangWatch::Hanging> HangWatch::Look(base::Nanoseconds now) {
     core.found = true;
     found_.fetch_add(1, std::memory_order_relaxed);
     hanging.push_back({{job.hold.gate, job.submission.slot, job.serial},
-                       ReportOf(job, job.HangLimit(limit_), now)});
+                       ReportOf(job, HangLimit(limit_, job.expected), now)});
   }
   if (next != kNever) {
     watching_.store(true);

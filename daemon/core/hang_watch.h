@@ -44,7 +44,7 @@ EventFields FieldsOf(const HangReport& report);
 // Thread: any. Its locks are leaves.
 class HangWatch {
  public:
-  // `limit`: what a job may take on its core at least (Job::HangLimit).
+  // `limit`: what a job may take on its core at least (HangLimit).
   HangWatch(base::Nanoseconds limit, Expiry* expiry)
       : limit_(limit), expiry_(expiry) {}
 

@@ -17,6 +17,7 @@
 #ifndef DAEMON_CORE_JOB_H_
 #define DAEMON_CORE_JOB_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -89,17 +90,19 @@ struct ExpiryNode {
   Job* previous = nullptr;
 };
 
+// What a job may take on its cores before it is said to hang: the configured
+// limit, but never less than 20 times what it was expected to take. A slow CPU
+// is no hung NPU.
+inline base::Nanoseconds HangLimit(base::Nanoseconds configured,
+                                   base::Nanoseconds expected) {
+  constexpr base::Nanoseconds kTimes = 20;
+  return std::max(configured, expected * kTimes);
+}
+
 // Owned by one at a time: the gate while free, the scheduler while queued, the
 // runner while it runs; handed over under the lock of the receiver. A claimed
 // one is whoever's that claimed it.
 struct Job final : driver::JobListener {
-  // What it may take on its cores before it is said to hang, where `least` is
-  // the configured limit: a slow CPU is no hung NPU.
-  [[nodiscard]] base::Nanoseconds HangLimit(base::Nanoseconds least) const {
-    constexpr base::Nanoseconds kTimes = 20;
-    return std::max(least, expected * kTimes);
-  }
-
   // Of the gate, under its lock.
   JobState state = JobState::kFree;
   uint64_t serial = 0;  // tells it from others that had the slot

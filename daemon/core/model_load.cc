@@ -86,12 +86,12 @@ absl::StatusOr<base::Mapping> ReadWhole(const std::string& path,
 // Libraries that compile models do not look whether what they map is there. Of
 // what the process may have, the last eighth is theirs while they do, and of
 // what it does meanwhile.
-absl::Status CheckMappings(const std::string& name) {
+absl::Status CheckMappings(const std::string& title) {
   static const uint64_t most = base::MostMappings();
   const uint64_t have = base::CountMappings();
   if (have <= most - most / 8 || most == 0) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      "model '", name, "': the daemon has ", have, " of the ", most,
+      "model '", title, "': the daemon has ", have, " of the ", most,
       " mappings that the kernel allows it, and needs the last ", most / 8,
       " to load models: unload some, release buffers, or raise "
       "vm.max_map_count"));
@@ -127,19 +127,18 @@ absl::StatusOr<std::shared_ptr<ModelLoad>> ModelLoad::OfFile(
 
 absl::Status ModelLoad::LoadWith(driver::Device& device,
                                  const driver::LoadRequest& request) {
-  RKNND_RETURN_IF_ERROR(CheckMappings(name));
+  RKNND_RETURN_IF_ERROR(CheckMappings(title()));
   // Compilers of models are other people's code on a client's bytes.
   try {
     RKNND_ASSIGN_OR_RETURN(model, device.Load(request));
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("loading model '",
-                                            NameForMessages(name, id),
-                                            "' failed: ", error.what()));
+    return absl::InternalError(
+        absl::StrCat("loading model '", title(), "' failed: ", error.what()));
   }
   if (!model->info().programs.empty()) return absl::OkStatus();
   model = nullptr;
-  return absl::InternalError(absl::StrCat("model '", NameForMessages(name, id),
-                                          "' has no program to run"));
+  return absl::InternalError(
+      absl::StrCat("model '", title(), "' has no program to run"));
 }
 
 bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
@@ -151,7 +150,7 @@ bool ModelLoad::RunCompiled(driver::Device& device, ModelCache& cache) {
   name = compiled->name;
   options = compiled->options;
   driver::LoadRequest request;
-  request.name = NameForMessages(name, id);
+  request.name = title();
   request.options = options;
   request.compiled = compiled->form;
   request.compiled_keeper = compiled->file;
@@ -196,7 +195,7 @@ void ModelLoad::Run(driver::Device& device, ModelCache* cache) {
   driver::LoadRequest request;
   request.bytes = contents_;
   request.options = options;
-  request.name = NameForMessages(name, id);
+  request.name = title();
   request.sha256 = base::ToHex(id);
   request.weights_of = owner_contents_;
   request.share_weights = !copies_weights || owner_.has_value();
@@ -238,8 +237,8 @@ absl::Status ModelLoad::ReadUpload() {
   contents_ = mapping_.bytes();
   if (const ModelId found = IdOf(contents_, options); found != id) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "model '", NameForMessages(name, id), "' has the SHA-256 ",
-        base::ToHex(found), ", not ", base::ToHex(id),
+        "model '", title(), "' has the SHA-256 ", base::ToHex(found), ", not ",
+        base::ToHex(id),
         " as announced: did the file change while it was read? Load it again"));
   }
   return absl::OkStatus();
@@ -259,9 +258,8 @@ absl::Status ModelLoad::ReadOwner(ModelCache* cache) {
                             absl::NotFoundError("no cache folder"));
     if (!cached.ok()) {
       return absl::NotFoundError(absl::StrCat(
-          "model '", NameForMessages(name, id),
-          "' shares the weights of model ", base::ToHex(*owner_),
-          ", which is not in the cache folder (",
+          "model '", title(), "' shares the weights of model ",
+          base::ToHex(*owner_), ", which is not in the cache folder (",
           std::string(cached.status().message()), "): upload it too"));
     }
     owner_cached_ = *std::move(cached);
@@ -273,7 +271,7 @@ absl::Status ModelLoad::ReadOwner(ModelCache* cache) {
       base::ToStatusOr(base::SplitModelOptions(weights_of_options)));
   if (!owners.weights_of.has_value()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "model '", NameForMessages(name, id), "' shares the weights of model ",
+      "model '", title(), "' shares the weights of model ",
       base::ToHex(*owner_), ", which shares those of model ",
       base::ToHex(*owners.weights_of), " itself: share that one's"));
 }
@@ -285,7 +283,7 @@ absl::Status ModelLoad::ReadUploadedOwner() {
   const ModelId found = IdOf(owner_contents_, weights_of_options);
   if (found == *owner_) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "model '", NameForMessages(name, id), "' shares the weights of model ",
+      "model '", title(), "' shares the weights of model ",
       base::ToHex(*owner_), ", but what came with it has the SHA-256 ",
       base::ToHex(found),
       ": did the file change while it was read? Load both again"));

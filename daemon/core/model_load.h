@@ -43,6 +43,7 @@ struct ModelLoad {
   // What to load. Without `bytes`: from the cache folder.
   ModelId id{};
   std::string name;
+  [[nodiscard]] std::string title() const { return NameForMessages(name, id); }
   std::string options;
   base::UniqueFd bytes;
   uint64_t size = 0;

@@ -291,7 +291,7 @@ void ModelRegistry::FinishLater(const ModelEntry& entry,
   };
   const auto ended = [load, all, key = entry.key, weak = weak_from_this()] {
     if (!all->kept.ok() && load->warn != nullptr) {
-      load->warn(absl::StrCat("model '", NameForMessages(load->name, load->id),
+      load->warn(absl::StrCat("model '", load->title(),
                               "' is not kept for the daemon's restart: ",
                               std::string(all->kept.message())));
     }
@@ -422,12 +422,11 @@ void ModelRegistry::OnLoaded(const Key& key,
   if (found == entries_.end()) return;  // stopped
   const std::shared_ptr<ModelEntry> entry = found->second;
   if (!load->unusable().ok() && parts_.log != nullptr) {
-    parts_.log->LogEvent(
-        1,
-        absl::StrCat("model '", NameForMessages(load->name, load->id),
-                     "' is not taken from its compiled form: ",
-                     std::string(load->unusable().message())),
-        FieldsOf(load->id));
+    parts_.log->LogEvent(1,
+                         absl::StrCat("model '", load->title(),
+                                      "' is not taken from its compiled form: ",
+                                      std::string(load->unusable().message())),
+                         FieldsOf(load->id));
   }
   if (load->result != ModelLoad::Result::kLoaded) {
     OnLoadFailed(entry, *load);

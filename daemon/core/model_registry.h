@@ -142,8 +142,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   [[nodiscard]] std::vector<uint64_t> ArenaNeeds(uint32_t cores) const;
   // One a loaded model; without contexts' numbers where `uses` is 0.
   [[nodiscard]] std::vector<ModelReport> Reports() const;
-  // So many there are, by whose turn they were loaded in.
-  [[nodiscard]] std::map<std::string, uint64_t> LoadedBy() const;
+  // So many there are that were loaded in this payer's turn.
+  [[nodiscard]] uint64_t LoadedBy(const std::string& payer) const;
   // Of each loaded model with layers that a reference loop computes: which.
   [[nodiscard]] std::vector<std::string> SlowModels() const;
   [[nodiscard]] uint32_t count() const;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,12 +28,11 @@ std::vector<uint64_t> ModelRegistry::ArenaNeeds(uint32_t cores) const {
   return needs;
 }
 
-std::map<std::string, uint64_t> ModelRegistry::LoadedBy() const {
-  std::map<std::string, uint64_t> loaded;
-  for (const auto& [key, entry] : entries_) {
-    if (entry->model != nullptr) ++loaded[entry->payer];
-  }
-  return loaded;
+uint64_t ModelRegistry::LoadedBy(const std::string& payer) const {
+  return static_cast<uint64_t>(
+      std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
+        return one.second->model != nullptr && one.second->payer == payer;
+      }));
 }
 
 std::vector<std::string> ModelRegistry::SlowModels() const {

@@ -310,7 +310,8 @@ RKNND_HOT_PATH void RunnerImpl::End(Job* job, const driver::JobResult& result,
   ForEachCore(granted, [now](CoreTime& time) { time.End(now); });
   std::optional<HangReport> hung;
   if (hang_watch_.End(job) && parts_.hung != nullptr) {
-    hung = HangWatch::ReportOf(*job, job->HangLimit(parts_.hang), now);
+    hung =
+        HangWatch::ReportOf(*job, HangLimit(parts_.hang, job->expected), now);
     hung->ended = true;
   }
   const base::Nanoseconds begun = job->begun.load(std::memory_order_relaxed);

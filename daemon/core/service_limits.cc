@@ -181,10 +181,8 @@ absl::Status Service::Impl::CheckCommon(const Tenant& tenant,
   }
   uint64_t more = 1;
   if (kind == CommonKind::kMappings) {
-    for (const auto& [payer, loaded] : parts->models->LoadedBy()) {
-      all += kMappingsOfAModel * loaded;
-      if (payer == tenant.name()) own += kMappingsOfAModel * loaded;
-    }
+    all += kMappingsOfAModel * parts->models->count();
+    own += kMappingsOfAModel * parts->models->LoadedBy(tenant.name());
     // Also what is nobody's, as internal memory.
     all = std::max(all, base::Mapping::Live());
     more = MappingsOfABuffer();

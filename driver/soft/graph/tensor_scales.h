@@ -1,5 +1,6 @@
 // What the numbers of a quantised network's 8-bit tensors stand for, as far as
-// its nodes say: for people who look at a layer's output.
+// its nodes say: for the attributes of 8-bit inputs and outputs, and for people
+// who look at a layer's output.
 //
 // Thread: the loading thread.
 

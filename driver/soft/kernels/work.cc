@@ -22,18 +22,8 @@ Work WorkOf(const KernelRequest& request, int64_t operations) {
 }
 
 int64_t MostOperations() {
-  static const int64_t most = [] {
-    switch (CurrentCpuLevel()) {
-      case CpuLevel::kAvx512:
-      case CpuLevel::kAvx512Vnni:
-        return int64_t{1} << 30;
-      case CpuLevel::kAvx2:
-      case CpuLevel::kAvx2Vnni:
-        return int64_t{1} << 29;
-      default:
-        return int64_t{1} << 28;
-    }
-  }();
+  constexpr int64_t kNs = int64_t{1} << 25;
+  static const int64_t most = OperationsPerNs() * kNs;
   return most;
 }
 

@@ -44,7 +44,7 @@ inline uint32_t PartsOf(const Work& work, int64_t pieces, uint32_t cores) {
 }
 
 // What a core computes between two looks at whether its job is still wanted
-// (stop.h): some 10 ms of multiplications where the CPU does nothing else.
+// (stop.h): some 30 ms of multiplications at the rate of its level.
 int64_t MostOperations();
 // The same of a loop that compilers make for any CPU.
 inline constexpr int64_t kMostOfPlainLoops = 1 << 21;

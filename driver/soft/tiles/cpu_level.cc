@@ -70,6 +70,19 @@ const std::vector<CpuLevel>& Levels() {
 
 CpuLevel CurrentCpuLevel() { return Levels().back(); }
 
+int64_t OperationsPerNs() {
+  switch (CurrentCpuLevel()) {
+    case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
+      return 32;
+    case CpuLevel::kAvx2:
+    case CpuLevel::kAvx2Vnni:
+      return 16;
+    default:
+      return 8;
+  }
+}
+
 std::span<const CpuLevel> UsableCpuLevels() { return Levels(); }
 
 const char* CpuLevelName(CpuLevel level) {

@@ -31,6 +31,11 @@ enum class CpuLevel : uint8_t {
 // as long as the process lives.
 CpuLevel CurrentCpuLevel();
 
+// Multiplications with an addition that one core of that level does in a
+// nanosecond, in loops made for it: for how long work takes, within a factor of
+// three or so.
+int64_t OperationsPerNs();
+
 // "avx2_vnni": as reports and benchmarks name it.
 const char* CpuLevelName(CpuLevel level);
 

@@ -8,21 +8,9 @@
 namespace rknnd::soft {
 namespace {
 
-// What this CPU takes, within a factor of three or so: most of it goes into
-// products.
+// What this CPU takes, more or less: most of it goes into products.
 base::Nanoseconds ExpectedHere(std::span<const driver::LayerInfo> layers) {
-  const uint64_t macs_per_ns = [] {
-    switch (CurrentCpuLevel()) {
-      case CpuLevel::kAvx512:
-      case CpuLevel::kAvx512Vnni:
-        return 40;
-      case CpuLevel::kAvx2:
-      case CpuLevel::kAvx2Vnni:
-        return 20;
-      default:
-        return 8;
-    }
-  }();
+  const auto macs_per_ns = static_cast<uint64_t>(OperationsPerNs());
   constexpr uint64_t kBytesPerNs = 4;
   constexpr uint64_t kMost = uint64_t{3600} * base::kSecond;
   uint64_t time = 0;

@@ -1,5 +1,6 @@
-// Bytes are a stranger's: nothing is read but the preface, nine bytes a frame
-// and five a message, and no length is believed before it was compared.
+// Bytes come from anybody who reaches the port: nothing is read but the
+// preface, nine bytes a frame and five a message, and no length is believed
+// before it was compared.
 
 #include "daemon/transport/grpc/relay/http2_guard.h"
 

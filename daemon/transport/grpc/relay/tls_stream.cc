@@ -1,4 +1,4 @@
-// Peers are strangers until their certificate was verified; OpenSSL reads what
+// Peers may be anybody until their certificate was verified; OpenSSL reads what
 // they send. Its errors stay in a queue of the thread, which is emptied after
 // each call that failed.
 
