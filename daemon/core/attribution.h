@@ -30,7 +30,8 @@ class Attribution {
 
   // It has the cores job.granted, since `now`.
   void Begun(const Job& job, base::Nanoseconds now);
-  // It was answered with `code`, and its cores are still busy with it.
+  // It has begun, was answered with `code`, and its cores are still busy with
+  // it.
   void GivenUp(const Job& job, absl::StatusCode code, base::Nanoseconds now);
   // Its cores, which it had since `begun`, are back. `answer` is the one that
   // it was given, or is about to be (but for GivenUp). Charges the time to

@@ -87,15 +87,14 @@ RKNND_HOT_PATH void JobGateImpl::Claim(Job* job) {
 JobGateImpl::EarlyAnswer JobGateImpl::Detach(Job* job, absl::Status status,
                                              base::Nanoseconds now) {
   Claim(job);
-  runner_->attribution().GivenUp(*job, status.code(), now);
   EarlyAnswer early;
   early.completion = AnswerTo(*job, now);
-  early.completion.status = std::move(status);
-  early.completion.core = job->core;
   early.completion.drops = job->hold.context->TakeDrops();
   if (const base::Nanoseconds begun =
           job->begun.load(std::memory_order_acquire);
       begun != 0) {
+    runner_->attribution().GivenUp(*job, status.code(), now);
+    early.completion.core = job->core;
     early.completion.queue = begun - job->submitted;
     early.completion.run = now - begun;
     // Nobody else is to wait for as long as that.
@@ -105,6 +104,7 @@ JobGateImpl::EarlyAnswer JobGateImpl::Detach(Job* job, absl::Status status,
       job->unwanted = true;
     }
   }
+  early.completion.status = std::move(status);
   early.fences.out = std::move(job->hold.fences.out);
   early.fences.notify = std::move(job->hold.fences.notify);
   job->state = JobState::kDetached;

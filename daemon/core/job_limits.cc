@@ -32,8 +32,8 @@ std::string Waited(const Job& job, base::Nanoseconds now) {
 
 // "has been on core 1 for 20 ms, after 30 ms in the queue".
 std::string OnCore(const Job& job, base::Nanoseconds now) {
-  const base::Nanoseconds begun = job.begun.load(std::memory_order_relaxed);
-  if (begun == 0) return absl::StrCat("begins on core ", job.core);
+  const base::Nanoseconds begun = job.begun.load(std::memory_order_acquire);
+  if (begun == 0) return "is about to begin";
   return absl::StrCat("has been on core ", job.core, " for ", Ms(now - begun),
                       ", after ", Ms(begun - job.submitted), " in the queue");
 }

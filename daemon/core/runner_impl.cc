@@ -131,9 +131,10 @@ RKNND_HOT_PATH void RunnerImpl::Start(Job* job) {
     if (!BeginShared(job)) return;
   }
   running_.fetch_add(1, std::memory_order_relaxed);
-  hang_watch_.Begin(job, now);
   ForEachCore(job->granted, [now](CoreTime& time) { time.Begin(now); });
+  // Who gives the job up from here on adds to this record.
   attribution_.Begun(*job, now);
+  hang_watch_.Begin(job, now);
   if (absl::Status refused = Prepare(job); !refused.ok()) {
     End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
     return;
