@@ -101,6 +101,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   service.waker = workers_.get();
   service.fences = &*fences_;
   service.trace_dir = options.trace_dir;
+  service.give_back_memory = options.give_back_memory;
   service.foreign_users = &foreign_users_;
   service.cache_dir = options.cache_dir;
   service.keeper = options.keeper;

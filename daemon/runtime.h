@@ -6,6 +6,7 @@
 #ifndef DAEMON_RUNTIME_H_
 #define DAEMON_RUNTIME_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,9 @@ struct RuntimeOptions : core::LiveOptions {
   std::optional<RuntimeFaults> faults;  // not given: cannot be asked for
   std::optional<RuntimeBoard> board;    // not given: nobody answers for it
   transport::EventLog* log = nullptr;   // outlives the runtime
+  // As in core::ServiceOptions. Not of a program that the runtime is a guest
+  // of.
+  std::function<void()> give_back_memory;
 };
 
 // Created, run and destroyed on one thread, which is the loop's.

@@ -2,6 +2,7 @@
 
 #include "daemon/runtime_options.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -76,6 +77,7 @@ RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
     options.faults = RuntimeFaults{config.faults.give_up, config.faults.preset};
   }
   options.log = &log;
+  options.give_back_memory = [] { malloc_trim(0); };
   options.board = RuntimeBoard{"", PinRecord(config), RKNND_VERSION, &log};
   return options;
 }

@@ -77,7 +77,8 @@ void ModelUse::CountLoad() { ++entry_->loads; }
 
 ModelRegistry::ModelRegistry(Parts parts)
     : parts_(std::move(parts)),
-      charges_(std::make_shared<WeightCharges>(parts_.ledger, parts_.pager)),
+      charges_(std::make_shared<WeightCharges>(parts_.ledger, parts_.pager,
+                                               parts_.spare)),
       turns_(LoadTurns::Create(parts_.loop, parts_.loader, parts_.clock)),
       quick_turns_(
           LoadTurns::Create(parts_.loop, parts_.quick_loader, parts_.clock)) {}
@@ -314,6 +315,7 @@ void ModelRegistry::TellSlowLayers(const LoadedModel& model,
 void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
                                const absl::Status& finished) {
   if (model.charges != nullptr) model.charges->Update(*model.model);
+  NoteFreed(model.info().weight_size);
   if (finished.ok()) return;
   // Jobs of those who have it fail and say why; whoever asks next gets a new
   // one.
@@ -341,6 +343,10 @@ void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
     use.reset();
     KeepForGood(path, key.first);
   }
+}
+
+void ModelRegistry::NoteFreed(uint64_t bytes) {
+  if (parts_.spare != nullptr) parts_.spare->NoteFreed(bytes);
 }
 
 void ModelRegistry::KeepForGood(const std::string& path, const ModelId& id) {
@@ -508,6 +514,7 @@ absl::Status ModelRegistry::CheckRoom(const std::string& payer,
 void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
                                  const ModelLoad& load) {
   const bool refused = load.result == ModelLoad::Result::kRefused;
+  NoteFreed(load.size);
   if (load.kept) LetGoOf(load.id);
   // Told below, when the registry is in order again: they may call it.
   std::vector<DoneCallback> failed;

@@ -27,6 +27,7 @@
 #include "daemon/core/model_keeper.h"
 #include "daemon/core/model_load.h"
 #include "daemon/core/service.h"
+#include "daemon/core/spare_memory.h"
 #include "daemon/core/types.h"
 #include "daemon/core/weight_charges.h"
 #include "driver/device.h"
@@ -97,9 +98,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
     TimerQueue* timers = nullptr;
     base::Nanoseconds grace = 0;
     std::shared_ptr<Ledger> ledger;
-    std::shared_ptr<ModelCache> cache;  // null: none
-    ModelKeeper* keeper = nullptr;      // null: none
-    LogSink* log = nullptr;             // the daemon's own; null: none
+    std::shared_ptr<ModelCache> cache;   // null: none
+    ModelKeeper* keeper = nullptr;       // null: none
+    LogSink* log = nullptr;              // the daemon's own; null: none
+    std::shared_ptr<SpareMemory> spare;  // of what was freed; null: is kept
     // Every Use that no upload was made for yet gets a copy of its own.
     bool vendor_sharing = false;
   };
@@ -175,6 +177,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void OnFinished(const Key& key, const LoadedModel& model,
                   const absl::Status& finished);
   void Preload(const std::string& path, uint64_t largest);
+  // What a load of so many bytes had needed beside the model is gone.
+  void NoteFreed(uint64_t bytes);
   // A use of the registry's own, of the file at `path`.
   void KeepForGood(const std::string& path, const ModelId& id);
   // Tells of the cache folder when it fails first, and when it works again.

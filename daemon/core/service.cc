@@ -87,6 +87,8 @@ Service::Impl::Impl(const ServiceOptions& options)
   registry.cache = std::move(cache);
   registry.keeper = options.keeper;
   registry.log = options.log;
+  registry.spare =
+      std::make_shared<SpareMemory>(options.loader, options.give_back_memory);
   registry.vendor_sharing = options.vendor_sharing;
   parts->models = ModelRegistry::Create(std::move(registry));
   parts->models->set_gone([weak = std::weak_ptr<ServiceParts>(parts)] {

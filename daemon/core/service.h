@@ -110,6 +110,9 @@ struct ServiceOptions : LiveOptions {
   LogSink* log = nullptr;                      // the daemon's own; null: none
   FenceWatcher* fences = nullptr;              // null: jobs cannot have any
   ForeignUserFinder* foreign_users = nullptr;  // null: nobody looks
+  // Gives the kernel what this process has freed; on the loader. Null: it is
+  // kept for later.
+  std::function<void()> give_back_memory;
   // Where the timeline of a job that hangs is written. Empty: nowhere.
   std::string trace_dir;
 };

@@ -9,8 +9,9 @@
 namespace rknnd::core {
 
 WeightCharges::WeightCharges(std::shared_ptr<Ledger> ledger,
-                             base::Executor* pager)
-    : ledger_(std::move(ledger)), pager_(pager) {}
+                             base::Executor* pager,
+                             std::shared_ptr<SpareMemory> spare)
+    : ledger_(std::move(ledger)), pager_(pager), spare_(std::move(spare)) {}
 
 absl::Status WeightCharges::Enter(const driver::Model& model,
                                   const std::string& holder) {
@@ -86,7 +87,9 @@ void WeightCharges::Free(std::unique_ptr<driver::Model> model) {
     }
   }
   // Not under the lock: it may be large.
+  const uint64_t freed = model->held_weights();
   model = nullptr;
+  if (spare_ != nullptr) spare_->NoteFreed(freed);
   base::MutexLock lock(mutex_);
   GiveBackExcess(std::move(leaving));
 }

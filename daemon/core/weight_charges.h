@@ -16,6 +16,7 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/mutex.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/spare_memory.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
@@ -24,8 +25,10 @@ namespace rknnd::core {
 class WeightCharges : public std::enable_shared_from_this<WeightCharges> {
  public:
   // `pager`: where large ones are freed. Null: where they leave.
+  // `spare`: hears of what was freed. Null: nobody does.
   explicit WeightCharges(std::shared_ptr<Ledger> ledger,
-                         base::Executor* pager = nullptr);
+                         base::Executor* pager = nullptr,
+                         std::shared_ptr<SpareMemory> spare = nullptr);
 
   // Charges `model` with what it holds, as `holder`; until Leave.
   absl::Status Enter(const driver::Model& model, const std::string& holder);
@@ -50,6 +53,7 @@ class WeightCharges : public std::enable_shared_from_this<WeightCharges> {
 
   const std::shared_ptr<Ledger> ledger_;
   base::Executor* const pager_;
+  const std::shared_ptr<SpareMemory> spare_;
   base::Mutex mutex_;
   std::map<const driver::Model*, Paid> charges_ RKNND_GUARDED_BY(mutex_);
   // Of models that have gone, for what was left of them. A charge only ever

@@ -18,6 +18,7 @@
 #include "tests/integration/harness/integration_test.h"
 #include "tests/integration/harness/proc.h"
 #include "tests/integration/harness/rknnctl.h"
+#include "tests/integration/harness/sanitized.h"
 
 namespace rknnd::integration {
 namespace {
@@ -263,6 +264,27 @@ TEST_F(MemoryAccountsTest, OthersAreAnsweredWhileALargeImportIsMade) {
   }
 
   EXPECT_TRUE(meanwhile);
+}
+
+TEST_F(MemoryAccountsTest, WhatLargeModelsLeaveIsGivenBackToTheKernel) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator keeps what it has";
+  StartLimitedDaemon("grace = 0\n");
+  const TestModel heavy = MakeHeavy(folder());
+  const auto client = StartClient();
+  const uint64_t before = UseOf(daemon().pid()).rss;
+  // After the first the C library takes as large a piece for one to keep.
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(Done(client->Do("init m " + heavy.path)));
+    ASSERT_TRUE(Done(client->Do("destroy m")));
+  }
+  uint64_t after = 0;
+  // A model's own size is 64 MiB.
+  constexpr uint64_t kMost = uint64_t{24} << 20;
+  EXPECT_TRUE(Eventually([&] {
+    after = UseOf(daemon().pid()).rss;
+    return after < before + kMost;
+  })) << after
+      << " bytes, before " << before;
 }
 
 }  // namespace
