@@ -24,7 +24,7 @@ constexpr size_t kLargestBody = 256 * 1024;
 
 // What both ends of a ring do with each other's memory, which they do not have.
 constexpr uint64_t kLocalFeatures =
-    wire::kFeatureSpin | wire::kFeatureMemorySync;
+    wire::kFeatureSpin | wire::kFeatureMemorySync | wire::kFeatureBegun;
 
 template <class Message>
 bool Reencode(const Message& message, wire::Frame& frame) {

@@ -88,7 +88,8 @@ Expected<void> Send(int socket, const wire::Frame& frame,
 // The reply to `request`. Events are printed, replies that nobody waits for any
 // more dropped. kUnavailable when the daemon is gone.
 Expected<wire::Frame> ReceiveReply(int socket, uint32_t request,
-                                   Nanoseconds deadline) {
+                                   Nanoseconds deadline,
+                                   bool* said_why = nullptr) {
   std::string last_words;
   for (;;) {
     if (!WaitFor(socket, POLLIN, deadline)) {
@@ -103,6 +104,7 @@ Expected<wire::Frame> ReceiveReply(int socket, uint32_t request,
         continue;
       case wire::FrameResult::Kind::kEndOfFile:
         if (last_words.empty()) return Gone();
+        if (said_why != nullptr) *said_why = true;
         return Error{Code::kUnavailable,
                      "rknnd closed the connection and said: " + last_words};
       case wire::FrameResult::Kind::kFrame:
@@ -246,7 +248,7 @@ Expected<wire::Frame> Connection::Request(wire::Verb verb,
     return std::move(sent).error();
   }
   Expected<wire::Frame> reply =
-      ReceiveReply(socket_.get(), frame.request, deadline);
+      ReceiveReply(socket_.get(), frame.request, deadline, &said_why_);
   if (!reply.ok()) {
     // After bytes that are no frame nothing more can be made of the stream.
     if (reply.error().code != Code::kDeadlineExceeded) broken_ = true;
@@ -302,6 +304,10 @@ void Connection::ReadEvents() {
 void Connection::Break() {
   broken_.store(true, std::memory_order_release);
   shutdown(socket_.get(), SHUT_RDWR);
+}
+
+bool Connection::MayBeOf(const Ticket& job) const {
+  return (welcome_.features & wire::kFeatureBegun) == 0 || ring_.HadBegun(job);
 }
 
 void Connection::AwaitEnd(Nanoseconds timeout) {

@@ -22,7 +22,7 @@
 
 namespace rknnd::client {
 
-// Thread: Request, ReadEvents and Break one at a time; all else any.
+// Thread: Request, said_why, ReadEvents and Break one at a time; all else any.
 class Connection {
  public:
   // A daemon that does not read its ring for so long reads no release either.
@@ -72,9 +72,14 @@ class Connection {
   // To its owner it is as if the daemon had died, and to the daemon as if the
   // program had.
   void Break();
+  // The daemon is gone: whether the job may be why, as it was on a core. An
+  // older daemon does not say so of any; each may be then.
+  [[nodiscard]] bool MayBeOf(const Ticket& job) const;
   // Waits until the daemon is gone or `timeout` is over.
   void AwaitEnd(base::Nanoseconds timeout);
 
+  // It broke in the midst of a request, after words of the daemon's.
+  [[nodiscard]] bool said_why() const { return said_why_; }
   // No further use of this connection is possible.
   [[nodiscard]] bool broken() const {
     return broken_.load(std::memory_order_acquire);
@@ -90,6 +95,7 @@ class Connection {
   const wire::Welcome welcome_;
   RingClient ring_;
   uint32_t last_request_ = 1;  // 1 was the Hello
+  bool said_why_ = false;
   std::atomic<bool> broken_{false};
 };
 

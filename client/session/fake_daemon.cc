@@ -154,6 +154,11 @@ void FakeDaemon::set_log_line(std::string line) {
   log_line_ = std::move(line);
 }
 
+void FakeDaemon::set_report(wire::Report report) {
+  const base::MutexLock lock(mutex_);
+  report_ = std::move(report);
+}
+
 void FakeDaemon::set_last_words(std::string words) {
   const base::MutexLock lock(mutex_);
   last_words_ = std::move(words);
@@ -299,6 +304,9 @@ wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
       seen_.shapes[shapes.context] = shapes.shapes[0].dims[0];
       return Reply(FakeModel());
     }
+    case wire::Verb::kReport:
+      if (report_.has_value()) return Reply(*report_);
+      return Refuse(Code::kUnimplemented, "no reports");
     case wire::Verb::kMemorySize: {
       wire::MemorySize size{};
       size.weight = 100;
@@ -329,6 +337,7 @@ wire::Frame FakeDaemon::Hello(Session& session) {
   welcome.cores = 3;
   welcome.keeps_models = keeps_models_;
   welcome.features = wire::kFeatureScheduling;
+  if (begun_ != Begun::kUntold) welcome.features |= wire::kFeatureBegun;
   if (knows_kernels_) welcome.features |= wire::kFeatureKernels;
   welcome.limits = limits_;
   wire::SetText(welcome.soc, "rk3588");

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -54,6 +55,12 @@ class FakeDaemon {
   void set_keeps_models(bool keeps) { keeps_models_ = keeps; }
   // Does not say what computes a layer, as one of an older version.
   void set_knows_kernels(bool knows) { knows_kernels_ = knows; }
+  // Says in Welcome that its rings tell which runs have begun; those that it
+  // takes have, or have not.
+  enum class Begun { kUntold, kNone, kAll };
+  void set_begun(Begun begun) { begun_ = begun; }
+  // What it answers to those who ask for a report; nothing else: it has none.
+  void set_report(wire::Report report);
   // Asks for the models whose weights others share.
   void set_lacks_owners(bool lacks) { lacks_owners_ = lacks; }
   // Says in Welcome that it is a SoC with these limits.
@@ -166,6 +173,7 @@ class FakeDaemon {
   std::atomic<bool> refuses_one_bind_{false};
   std::atomic<uint32_t> limits_{0};
   std::atomic<bool> knows_kernels_{true};
+  std::atomic<Begun> begun_{Begun::kUntold};
   std::atomic<uint32_t> to_release_{0};
   std::atomic<bool> stop_{false};
   base::UniqueFd wakeup_;
@@ -178,6 +186,7 @@ class FakeDaemon {
   uint64_t hang_in_ RKNND_GUARDED_BY(mutex_) = 0;  // binds; 0: never
   bool hangs_ RKNND_GUARDED_BY(mutex_) = false;
   Seen seen_ RKNND_GUARDED_BY(mutex_);
+  std::optional<wire::Report> report_ RKNND_GUARDED_BY(mutex_);
   std::string log_line_ RKNND_GUARDED_BY(mutex_);
   std::string last_words_ RKNND_GUARDED_BY(mutex_);
   std::map<uint32_t, base::UniqueFd> waits_ RKNND_GUARDED_BY(mutex_);

@@ -64,6 +64,9 @@ void FakeDaemon::ServeRing(Session& session) {
         ring->submissions[session.head & (wire::kRingEntries - 1)];
     const bool run =
         job.operation == static_cast<uint32_t>(wire::RingOperation::kRun);
+    if (run && begun_ == Begun::kAll) {
+      ring->completions[job.slot].begun.store(job.sequence);
+    }
     if (run) {
       const base::MutexLock lock(mutex_);
       ++seen_.runs;

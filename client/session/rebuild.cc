@@ -48,10 +48,6 @@ bool MayPass(const Error& error) {
   }
 }
 
-void Pause(Nanoseconds time) {
-  poll(nullptr, 0, static_cast<int>(time / base::kMillisecond));
-}
-
 }  // namespace
 
 Expected<std::shared_ptr<Connection>> SessionTarget::Connect(
@@ -161,13 +157,6 @@ Error SessionTarget::GaveUp(Error error, bool at_bound) {
   const base::MutexLock lock(mutex_);
   state_ = at_bound ? State::kDown : State::kBroken;
   return error;
-}
-
-Error SessionTarget::KeepsDying(const std::string& last) {
-  return {Code::kUnavailable,
-          "rknnd went away " + std::to_string(kAttempts) +
-              " times during this call (journalctl -u rknnd)" +
-              (last.empty() ? "" : "; at last: " + last)};
 }
 
 bool SessionTarget::AwaitSuccessor(Connection& connection, Nanoseconds deadline,

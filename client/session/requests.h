@@ -41,7 +41,7 @@ inline base::Expected<void> Done(const base::Expected<wire::Frame>& reply) {
 }
 
 template <class Step>
-auto SessionTarget::Ask(Step step)
+auto SessionTarget::Ask(Step step, Suspect suspect)
     -> decltype(step(std::declval<Connection&>())) {
   const base::Nanoseconds deadline =
       clock_.Now() + kLoadTimeout + LongestRebuild();
@@ -51,8 +51,8 @@ auto SessionTarget::Ask(Step step)
                        "another thread's call to rknnd has not ended in time"};
   }
   base::Nanoseconds refused_since = 0;
-  std::string last;
-  for (int deaths = 0; deaths < kAttempts;) {
+  Losses losses;
+  for (;;) {
     base::Expected<std::shared_ptr<Connection>> connection =
         Connected(deadline);
     if (!connection.ok()) return std::move(connection).error();
@@ -60,14 +60,18 @@ auto SessionTarget::Ask(Step step)
     if (result.ok()) return result;
     // Cut off in the midst of an answer it has other names, too.
     if ((*connection)->broken()) {
-      ++deaths;
-      last = result.error().message;
+      const base::Nanoseconds now = clock_.Now();
+      // One that closes the session with a word means what was asked.
+      losses.Add(suspect == Suspect::kYes || (*connection)->said_why(), now);
+      if (losses.TooMany(now, options_.rebuild_bound)) {
+        return losses.ToError(result.error().message);
+      }
+      Pause(losses.Pause());
     } else if (result.error().code != base::Code::kUnavailable ||
                !AwaitSuccessor(**connection, deadline, &refused_since)) {
       return result;
     }
   }
-  return KeepsDying(last);
 }
 
 template <class Step>

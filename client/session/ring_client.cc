@@ -24,7 +24,8 @@ static_assert(offsetof(wire::Submission, frame) == 16 &&
               offsetof(wire::Submission, notify) == 52);
 static_assert(offsetof(wire::Completion, frame) == 8 &&
               offsetof(wire::Completion, drops) == 44 &&
-              offsetof(wire::Completion, count) == 52);
+              offsetof(wire::Completion, count) == 52 &&
+              offsetof(wire::Completion, begun) == 56);
 static_assert(offsetof(wire::RingHeader, tail) == 64 &&
               offsetof(wire::RingHeader, asleep) == 68 &&
               offsetof(wire::RingHeader, head) == 128 &&
@@ -134,6 +135,11 @@ bool RingClient::HasTaken(uint32_t written) const {
 
 RKNND_HOT_PATH bool RingClient::IsDone(const Ticket& ticket) const {
   return ring_->completions[ticket.slot].sequence.load(
+             std::memory_order_acquire) == ticket.sequence;
+}
+
+bool RingClient::HadBegun(const Ticket& ticket) const {
+  return ring_->completions[ticket.slot].begun.load(
              std::memory_order_acquire) == ticket.sequence;
 }
 

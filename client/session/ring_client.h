@@ -77,6 +77,8 @@ class RingClient {
   [[nodiscard]] bool HasTaken(uint32_t written) const;
 
   [[nodiscard]] bool IsDone(const Ticket& ticket) const;
+  // Whether the job was on a core, as far as a daemon says so that is dead now.
+  [[nodiscard]] bool HadBegun(const Ticket& ticket) const;
   // Waits until the job is done or `timeout` is over; whether it is done.
   // Awake for a moment, where jobs like it have ended within that; then asleep.
   // `now`: of a moment ago, or 0; a look at the time is what it saves.

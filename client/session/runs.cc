@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/posix/hot_path.h"
+#include "client/session/losses.h"
 #include "client/session/session_target.h"
 #include "client/session/turn.h"
 
@@ -17,11 +18,10 @@ using base::Error;
 using base::Expected;
 using base::Nanoseconds;
 
-Error Unanswered(Nanoseconds limit) {
+Error Unanswered(Nanoseconds limit, const std::string& why) {
   return {Code::kDeadlineExceeded,
           "the run was not answered within " +
-              std::to_string(limit / base::kMillisecond) +
-              " ms: rknnd hangs, or is stopped (rknnctl status)"};
+              std::to_string(limit / base::kMillisecond) + " ms: " + why};
 }
 
 }  // namespace
@@ -62,7 +62,10 @@ RKNND_HOT_PATH SessionTarget::RunEnd SessionTarget::RunOn(
       if (!health.alive) {
         // The answer may have come with the daemon's last breath.
         done = ticket && ring.Wait(*ticket, 0);
-        if (!done) return RunEnd::kDaemonDied;
+        if (!done) {
+          return ticket && connection.MayBeOf(*ticket) ? RunEnd::kMayHaveKilled
+                                                       : RunEnd::kDaemonDied;
+        }
       } else if (health.readable) {
         TryReadEvents(connection);
       }
@@ -90,7 +93,9 @@ RKNND_HOT_PATH Expected<Answer> SessionTarget::Put(
   // What the last try was refused with, where another one may do better.
   std::optional<Error> refused;
 
-  for (int deaths = 0; deaths < kAttempts;) {
+  Losses losses;
+
+  for (;;) {
     std::shared_ptr<Connection> connection = Current();
     if (connection == nullptr) {
       Expected<std::shared_ptr<Connection>> recovered =
@@ -102,13 +107,22 @@ RKNND_HOT_PATH Expected<Answer> SessionTarget::Put(
       if (!bounded) deadline = now + limit;
     }
     Answer answer;
-    switch (RunOn(*connection, job, now, deadline, &answer)) {
+    const RunEnd end = RunOn(*connection, job, now, deadline, &answer);
+    switch (end) {
       case RunEnd::kDaemonDied:
-        ++deaths;  // again, with the next one
+      case RunEnd::kMayHaveKilled:
+        now = clock_.Now();
+        losses.Add(end == RunEnd::kMayHaveKilled, now);
+        if (losses.TooMany(now, options_.rebuild_bound))
+          return losses.ToError();
+        // Again, with the next one.
+        Pause(std::min(losses.Pause(), deadline - now));
         now = clock_.Now();
         continue;
       case RunEnd::kTimedOut:
-        return refused ? *std::move(refused) : Unanswered(limit);
+        if (refused) return *std::move(refused);
+        // Its own limit the daemon knows, and would have answered.
+        return Unanswered(limit, bounded ? kSilent : WhyUnanswered());
       case RunEnd::kAnswered:
         break;
     }
@@ -126,7 +140,6 @@ RKNND_HOT_PATH Expected<Answer> SessionTarget::Put(
     }
     return Error{answer.code, std::move(answer.text)};
   }
-  return KeepsDying();
 }
 
 RKNND_HOT_PATH Expected<RunReport> SessionTarget::Run(

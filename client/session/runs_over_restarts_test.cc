@@ -200,6 +200,34 @@ TEST_F(RunsOverRestartsTest, RunThatKillsEveryDaemonIsGivenUp) {
   EXPECT_THAT(run->text, HasSubstr("went away 5 times"));
 }
 
+TEST_F(RunsOverRestartsTest, RunIsNotBlamedForDeathsBeforeItHadACore) {
+  daemon_.set_begun(FakeDaemon::Begun::kNone);
+  Restart(Runs::kHold);
+  ASSERT_TRUE(target_->SetCoreMask(kContext, 1).ok());
+  const RunRef run = Start(1);
+  for (uint64_t deaths = 1; deaths <= 8; ++deaths) {
+    daemon_.AwaitRuns(deaths);
+    Restart(deaths < 8 ? Runs::kHold : Runs::kAnswer);
+    (void)target_->SetCoreMask(kContext, 1);
+  }
+  EXPECT_TRUE(Ends(run, Code::kOk));
+}
+
+TEST_F(RunsOverRestartsTest, RunThatNobodyAnswersTellsWhoHasTheCores) {
+  SessionOptions options = Options();
+  options.longest_run = 30 * base::kMillisecond;
+  Open(std::move(options));
+  daemon_.set_runs(Runs::kIgnore);
+  wire::Report report;
+  report.core_reports.resize(1);
+  report.core_reports[0].running_ns = 7 * uint64_t{base::kSecond};
+  wire::SetText(report.core_reports[0].holder, "session 4 (pid 12 'cam')");
+  daemon_.set_report(report);
+  const RunRef run = Start(1);
+  EXPECT_TRUE(Ends(run, Code::kDeadlineExceeded));
+  EXPECT_THAT(run->text, HasSubstr("core 0 is held for 7 s by session 4"));
+}
+
 TEST_F(RunsOverRestartsTest, ContextThatIsDestroyedEndsItsRuns) {
   const RunRef run = Start(1);
   ASSERT_TRUE(target_->DestroyContext(kContext).ok());

@@ -181,44 +181,46 @@ std::shared_ptr<ModelSource> SessionTarget::KeptAlready(
 Expected<std::shared_ptr<const ModelDescription>> SessionTarget::CreateContext(
     const ContextRequest& request, const std::shared_ptr<ModelSource>& source) {
   using Result = Expected<std::shared_ptr<const ModelDescription>>;
-  return Ask([&](Connection& connection) -> Result {
-    ContextRecord record;
-    record.source = source;
-    record.flags = request.flags;
-    record.sram_limit = request.sram_limit;
-    uint32_t duplicate_of = request.duplicate_of;
-    if (duplicate_of != 0) {
-      const auto original = contexts_.find(duplicate_of);
-      if (original == contexts_.end()) {
-        return Error{Code::kNotFound, "the context to duplicate is gone"};
-      }
-      record.source = original->second.source;
-      // Lost there: the model by its hash is all that is left to ask for.
-      if (original->second.lost) duplicate_of = 0;
-    }
-    if (request.weights_of != 0 && source->owner() == nullptr) {
-      const auto owner = contexts_.find(request.weights_of);
-      if (owner == contexts_.end()) {
-        return Error{Code::kNotFound,
-                     "the context whose weights are to be shared is gone"};
-      }
-      source->ShareWeightsOf(owner->second.source);
-    }
-    // For a rebuild, and for models that are to share its weights.
-    record.source = KeptAlready(record.source);
-    if (!connection.welcome().keeps_models) {
-      if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
-        return std::move(kept).error();
-      }
-    }
-    Expected<ModelDescription> model =
-        CreateOn(connection, request.number, record, duplicate_of);
-    if (!model.ok()) return std::move(model).error();
-    // Before another thread's rebuild can meet them.
-    record.source->ForgetBytes();
-    contexts_[request.number] = std::move(record);
-    return std::make_shared<const ModelDescription>(*std::move(model));
-  });
+  return Ask(
+      [&](Connection& connection) -> Result {
+        ContextRecord record;
+        record.source = source;
+        record.flags = request.flags;
+        record.sram_limit = request.sram_limit;
+        uint32_t duplicate_of = request.duplicate_of;
+        if (duplicate_of != 0) {
+          const auto original = contexts_.find(duplicate_of);
+          if (original == contexts_.end()) {
+            return Error{Code::kNotFound, "the context to duplicate is gone"};
+          }
+          record.source = original->second.source;
+          // Lost there: the model by its hash is all that is left to ask for.
+          if (original->second.lost) duplicate_of = 0;
+        }
+        if (request.weights_of != 0 && source->owner() == nullptr) {
+          const auto owner = contexts_.find(request.weights_of);
+          if (owner == contexts_.end()) {
+            return Error{Code::kNotFound,
+                         "the context whose weights are to be shared is gone"};
+          }
+          source->ShareWeightsOf(owner->second.source);
+        }
+        // For a rebuild, and for models that are to share its weights.
+        record.source = KeptAlready(record.source);
+        if (!connection.welcome().keeps_models) {
+          if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
+            return std::move(kept).error();
+          }
+        }
+        Expected<ModelDescription> model =
+            CreateOn(connection, request.number, record, duplicate_of);
+        if (!model.ok()) return std::move(model).error();
+        // Before another thread's rebuild can meet them.
+        record.source->ForgetBytes();
+        contexts_[request.number] = std::move(record);
+        return std::make_shared<const ModelDescription>(*std::move(model));
+      },
+      Suspect::kYes);
 }
 
 Expected<void> SessionTarget::DestroyContext(uint32_t context) {

@@ -27,6 +27,7 @@
 #include "base/posix/unique_fd.h"
 #include "client/rknnrt/target.h"
 #include "client/session/connection.h"
+#include "client/session/losses.h"
 #include "client/session/notice.h"
 
 namespace rknnd::client {
@@ -202,7 +203,7 @@ class SessionTarget final : public Target {
     base::Nanoseconds refused_since = 0;  // 0: never
     base::Nanoseconds retry_at = 0;       // kWaiting
     uint64_t bound_at = 0;  // the last change of bindings before its start
-    int deaths = 0;         // of daemons that had it
+    Losses losses;          // of daemons that had it
   };
 
   // A port that was bound anew while runs of its context were on their way:
@@ -230,10 +231,9 @@ class SessionTarget final : public Target {
 
   class Turn;
 
-  // A request that kills every daemon it is put to is not put forever.
-  static constexpr int kAttempts = 5;
-  // `last`: how the last one went.
-  static base::Error KeepsDying(const std::string& last = "");
+  // Whether a request may be what ends a daemon: the loading of a model is
+  // other people's code on anybody's bytes.
+  enum class Suspect : uint8_t { kNo, kYes };
 
   explicit SessionTarget(SessionOptions options);
 
@@ -270,7 +270,8 @@ class SessionTarget final : public Target {
   // Runs step(connection) with the turn, again on a new connection when the
   // daemon died under it.
   template <class Step>
-  auto Ask(Step step) -> decltype(step(std::declval<Connection&>()));
+  auto Ask(Step step, Suspect suspect = Suspect::kNo)
+      -> decltype(step(std::declval<Connection&>()));
 
   // Runs step(connection or null) with the turn and never waits for a daemon
   // that is gone: for what ends with it anyway.
@@ -419,11 +420,15 @@ class SessionTarget final : public Target {
   void RemindAll() RKNND_REQUIRES(flights_mutex_);
   // What a thread that waits for a run may sleep on.
   struct Leg {
-    base::Nanoseconds end = 0;  // 0: it has ended
+    base::Nanoseconds end = 0;  // 0: it has ended, or is late
+    bool late = false;
     std::shared_ptr<Connection> connection;
     Ticket ticket;
   };
-  Leg NextLeg(Flight& flight);
+  // One that is late ends, where it is said why.
+  Leg NextLeg(Flight& flight, const std::string* why);
+  // Its daemon has gone: whether it is put to no other.
+  bool IsWornOut(Flight& flight) RKNND_REQUIRES(flights_mutex_);
   // All that is on its way goes on with the next daemon; with the turn.
   void MoveFlights(const std::shared_ptr<Connection>& connection);
   void FailFlights(const base::Error& error);
@@ -433,11 +438,26 @@ class SessionTarget final : public Target {
   // An entry, until its answer is there, whatever becomes of daemons.
   base::Expected<Answer> Put(const wire::Submission& job);
   // One job, put to one daemon.
-  enum class RunEnd : uint8_t { kAnswered, kDaemonDied, kTimedOut };
+  // kMayHaveKilled: it died, and the job was on a core.
+  enum class RunEnd : uint8_t {
+    kAnswered,
+    kDaemonDied,
+    kMayHaveKilled,
+    kTimedOut
+  };
   // `now`: of a moment ago.
   RunEnd RunOn(Connection& connection, const wire::Submission& job,
                base::Nanoseconds now, base::Nanoseconds deadline,
                Answer* answer);
+
+  // Why a run without a limit was not answered, as the daemon says where it
+  // says anything within two seconds: who has the cores, and since when.
+  std::string WhyUnanswered();
+  // Where it says nothing.
+  static constexpr char kSilent[] =
+      "rknnd hangs, or is stopped (rknnctl status)";
+  // Sleeps, on the caller's thread.
+  static void Pause(base::Nanoseconds time);
 
   // Why the daemon does not know a context, when it was lost in a rebuild.
   std::optional<base::Error> WhyLost(uint32_t context,

@@ -27,6 +27,7 @@ namespace {
 using base::Code;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr uint32_t kContext = 0x4001;
 
@@ -293,6 +294,91 @@ TEST_F(SessionTargetTest, RunRefusedForTooLongIsAnError) {
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.error().code, Code::kUnavailable);
   EXPECT_EQ(report.error().message, "takes no new jobs");
+}
+
+TEST_F(SessionTargetTest, RunThatNobodyAnswersTellsWhoHasTheCores) {
+  SessionOptions options = Options();
+  options.longest_run = 30 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  wire::Report report;
+  report.jobs_queued = 2;
+  report.core_reports.resize(2);
+  wire::CoreReport& busy = report.core_reports[1];
+  busy.running_ns = 118 * uint64_t{base::kSecond};
+  wire::SetText(busy.holder, "session 4 (pid 12 'cam')");
+  wire::SetText(busy.model, "long.onnx");
+  daemon_.set_report(report);
+  const auto run = Run(kContext);
+  ASSERT_FALSE(run.ok());
+  EXPECT_EQ(run.error().code, Code::kDeadlineExceeded);
+  EXPECT_THAT(run.error().message,
+              HasSubstr("core 1 is held for 118 s by session 4 (pid 12 'cam') "
+                        "with 'long.onnx', and 2 wait"));
+  EXPECT_THAT(run.error().message, Not(HasSubstr("hangs")));
+}
+
+TEST_F(SessionTargetTest, RunThatWaitsWhileNoCoreIsHeldIsToldSo) {
+  SessionOptions options = Options();
+  options.longest_run = 30 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  daemon_.set_report({});
+  const auto run = Run(kContext);
+  ASSERT_FALSE(run.ok());
+  EXPECT_THAT(run.error().message, HasSubstr("has no job on a core"));
+}
+
+TEST_F(SessionTargetTest, RunOfADaemonThatSaysNothingBlamesIt) {
+  SessionOptions options = Options();
+  options.longest_run = 30 * base::kMillisecond;
+  Open(std::move(options));
+  MakeRunnable(kContext);
+  daemon_.set_report({});
+  daemon_.set_reads_rings(false);
+  const auto run = Run(kContext);
+  ASSERT_FALSE(run.ok());
+  EXPECT_THAT(run.error().message, HasSubstr("rknnd hangs, or is stopped"));
+}
+
+TEST_F(SessionTargetTest, RunIsNotBlamedForDeathsBeforeItHadACore) {
+  daemon_.set_begun(FakeDaemon::Begun::kNone);
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  base::Expected<RunReport> run = base::Error{};
+  std::thread runner([&] { run = Run(kContext); });
+  for (uint64_t deaths = 1; deaths <= 8; ++deaths) {
+    daemon_.AwaitRuns(deaths);
+    daemon_.Stop();
+    if (deaths == 8) daemon_.set_runs(FakeDaemon::Runs::kAnswer);
+    daemon_.Start();
+  }
+  runner.join();
+  EXPECT_TRUE(run.ok()) << run.error().message;
+}
+
+TEST_F(SessionTargetTest, RunThatEndsEveryDaemonOnceItHasACoreIsGivenUp) {
+  daemon_.set_begun(FakeDaemon::Begun::kAll);
+  Open();
+  MakeRunnable(kContext);
+  daemon_.set_runs(FakeDaemon::Runs::kIgnore);
+  base::Expected<RunReport> run = base::Error{};
+  std::thread runner([&] { run = Run(kContext); });
+  for (uint64_t deaths = 1; deaths <= 5; ++deaths) {
+    daemon_.AwaitRuns(deaths);
+    daemon_.Stop();
+    daemon_.Start();
+  }
+  runner.join();
+  ASSERT_FALSE(run.ok());
+  EXPECT_EQ(run.error().code, Code::kUnavailable);
+  EXPECT_THAT(
+      run.error().message,
+      HasSubstr("went away 5 times during this call, which may be why"));
+  EXPECT_EQ(daemon_.seen().runs, 5U);
 }
 
 TEST_F(SessionTargetTest, AllThreadsWaitForOneRebuild) {

@@ -22,10 +22,6 @@ using base::Nanoseconds;
 // Between two tries with a daemon that takes no new work.
 constexpr Nanoseconds kRetryDelay = RingClient::kSlice;
 
-void Pause(Nanoseconds time) {
-  poll(nullptr, 0, static_cast<int>(time / base::kMillisecond));
-}
-
 // What is left of a job's time; false when nothing is.
 bool TakeOff(Nanoseconds elapsed, wire::Submission* job) {
   const auto ns = static_cast<uint64_t>(elapsed);
@@ -67,7 +63,7 @@ SessionTarget::Flight& SessionTarget::NewFlight() {
     if (flight.state == Flight::State::kEnded &&
         flight.users.load(std::memory_order_acquire) == 0) {
       flight.refused_since = 0;
-      flight.deaths = 0;
+      flight.losses = {};
       flight.text.clear();
       flight.report = {};
       flight.done.store(false, std::memory_order_relaxed);
@@ -82,7 +78,7 @@ SessionTarget::Flight& SessionTarget::NewFlight() {
 
 bool SessionTarget::Launch(Flight& flight) {
   wire::Submission job = flight.job;
-  const bool again = flight.refused_since != 0 || flight.deaths != 0;
+  const bool again = flight.refused_since != 0 || flight.losses.any();
   flight.launched = again ? clock_.Now() : flight.started;
   if (again && !TakeOff(flight.launched - flight.started, &job)) {
     EndHere(flight, Code::kDeadlineExceeded,
@@ -293,7 +289,8 @@ bool SessionTarget::Look(StartedRun& run) {
   return run.done.load(std::memory_order_acquire);
 }
 
-SessionTarget::Leg SessionTarget::NextLeg(Flight& flight) {
+SessionTarget::Leg SessionTarget::NextLeg(Flight& flight,
+                                          const std::string* why) {
   const base::MutexLock lock(flights_mutex_);
   if (flight.state == Flight::State::kEnded) return {};
   // The daemon's answer that the time is up may be late a little. Without a
@@ -307,12 +304,20 @@ SessionTarget::Leg SessionTarget::NextLeg(Flight& flight) {
             (has_daemon ? 0 : LongestRebuild());
   }
   if (clock_.Now() >= flight.started + limit) {
+    // Its own limit the daemon knows, and would have answered.
+    if (why == nullptr && flight.job.timeout_ms == 0) {
+      Leg late;
+      late.late = true;
+      return late;
+    }
     if (flight.state == Flight::State::kFlying) {
       flight.connection->ring().Abandon(flight.ticket);
     }
-    EndHere(
-        flight, Code::kDeadlineExceeded,
-        LateText(limit) + ": rknnd hangs, is stopped or away (rknnctl status)");
+    EndHere(flight, Code::kDeadlineExceeded,
+            LateText(limit) + ": " +
+                (why != nullptr
+                     ? *why
+                     : "rknnd hangs, is stopped or away (rknnctl status)"));
     return {};
   }
   RetryWaiting();
@@ -329,7 +334,12 @@ SessionTarget::Leg SessionTarget::NextLeg(Flight& flight) {
 bool SessionTarget::Await(StartedRun& run, Nanoseconds deadline) {
   for (;;) {
     if (Look(run)) return true;
-    const Leg leg = NextLeg(static_cast<Flight&>(run));
+    auto& flight = static_cast<Flight&>(run);
+    Leg leg = NextLeg(flight, nullptr);
+    if (leg.late) {
+      const std::string why = WhyUnanswered();
+      leg = NextLeg(flight, &why);
+    }
     if (leg.end == 0) continue;  // it has ended
     const Nanoseconds end = std::min(deadline, leg.end);
     const auto slice = [&] {
@@ -357,6 +367,12 @@ bool SessionTarget::Await(StartedRun& run, Nanoseconds deadline) {
   }
 }
 
+bool SessionTarget::IsWornOut(Flight& flight) {
+  const Nanoseconds now = clock_.Now();
+  flight.losses.Add(flight.connection->MayBeOf(flight.ticket), now);
+  return flight.losses.TooMany(now, options_.rebuild_bound);
+}
+
 void SessionTarget::MoveFlights(const std::shared_ptr<Connection>& connection) {
   {
     const base::MutexLock lock(flights_mutex_);
@@ -374,9 +390,9 @@ void SessionTarget::MoveFlights(const std::shared_ptr<Connection>& connection) {
         End(flight, Code::kCancelled, "the context was destroyed");
       } else if (lost != lost_.end()) {
         End(flight, lost->second.code, lost->second.message);
-      } else if (flight.state == Flight::State::kFlying &&
-                 ++flight.deaths >= kAttempts) {
-        End(flight, KeepsDying().code, KeepsDying().message);
+      } else if (flight.state == Flight::State::kFlying && IsWornOut(flight)) {
+        const Error error = flight.losses.ToError();
+        End(flight, error.code, error.message);
       } else {
         // New ones of its context come after it.
         flight.state = Flight::State::kWaiting;

@@ -82,6 +82,11 @@ class JobGateImpl final : public JobGate,
   // of it. Thread: any.
   void Answer(const JobCompletion& completion, const JobFences& fences);
 
+  // A job is on a core from now on: its client's, should this process die.
+  void TellBegun(const JobSubmission& job) {
+    completions_->Begin(job.slot, job.sequence);
+  }
+
   // What the session's jobs cost; and how long they took, in all.
   [[nodiscard]] UseCounters& use() { return use_; }
   [[nodiscard]] const LatencyHistogram& latency() const { return latency_; }

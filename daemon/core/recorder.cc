@@ -157,4 +157,17 @@ RKNND_HOT_PATH JobRecord Recorder::LastOf(uint32_t core) const {
   return running_[core].job.Read(&job) ? job : JobRecord{};
 }
 
+JobRecord Recorder::RunningOn(uint32_t core) const {
+  JobRecord job;
+  // A gang's record is with the lowest of its cores.
+  for (uint32_t at = 0; at <= core; ++at) {
+    const CoreSlot& slot = running_[at];
+    if (slot.busy.load(std::memory_order_acquire) && slot.job.Read(&job) &&
+        (job.cores >> core & 1) != 0) {
+      return job;
+    }
+  }
+  return {};
+}
+
 }  // namespace rknnd::core

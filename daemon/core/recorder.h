@@ -99,6 +99,8 @@ class Recorder {
   [[nodiscard]] Snapshot Read() const;
   // The job that `core` has, or had last; session 0: none yet.
   [[nodiscard]] JobRecord LastOf(uint32_t core) const;
+  // The job that `core` has, alone or with others; session 0: none.
+  [[nodiscard]] JobRecord RunningOn(uint32_t core) const;
 
  private:
   // A record that is written by one and read by any. The sequence is odd while

@@ -139,6 +139,7 @@ RKNND_HOT_PATH void RunnerImpl::Start(Job* job) {
     End(job, {std::move(refused), 0, 0}, /*in_run_ready=*/true);
     return;
   }
+  job->hold.gate->TellBegun(job->submission);
   WakeBeforeLongWork();
   isolation_.Begin(*job);
   starting_job = job;

@@ -1,6 +1,7 @@
 // What a Service tells of itself: the reports of rknnctl. Called by the
 // transports on the loop; no client's word comes here.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -65,6 +66,18 @@ StatusReport Service::Status() const {
     added.session = last.session;
     if (last.session != 0) {
       added.model = impl_->recorder().ModelName(last.model);
+    }
+    const JobRecord running = impl_->recorder().RunningOn(core);
+    if (running.session != 0) {
+      added.session = running.session;
+      added.model = impl_->recorder().ModelName(running.model);
+      added.running =
+          std::max<base::Nanoseconds>(impl_->clock->Now() - running.started, 1);
+      const auto owner = impl_->sessions.find(running.session);
+      added.holder = owner == impl_->sessions.end()
+                         ? absl::StrCat("session ", running.session, " (pid ",
+                                        running.pid, ", which has gone)")
+                         : owner->second->holder();
     }
   }
   for (const LentCores& lent : impl_->parts->leases->list()) {

@@ -287,6 +287,8 @@ class CompletionSink {
   virtual ~CompletionSink() = default;
   // Thread: worker, any. Must not block, allocate or call back into core.
   virtual void Complete(const JobCompletion& completion) = 0;
+  // The job is on a core from now on. Likewise.
+  virtual void Begin(uint32_t /*slot*/, uint32_t /*sequence*/) {}
   // What the client says that it has copied for `context`: its word, to be
   // shown and nothing else. Thread: loop.
   [[nodiscard]] virtual CopiedBytes ClientCopies(uint32_t /*context*/) const {
@@ -364,11 +366,13 @@ struct MemoryKinds {
 };
 
 struct CoreReport {
-  base::Nanoseconds busy = 0;  // with a job, a running one included
-  uint64_t jobs = 0;           // that ended
-  std::string lent_to;         // a command, while it is lent out
-  std::string model;           // of the job it has, or had last
-  SessionId session = 0;       // whose that is; 0: none yet
+  base::Nanoseconds busy = 0;     // with a job, a running one included
+  uint64_t jobs = 0;              // that ended
+  std::string lent_to;            // a command, while it is lent out
+  std::string model;              // of the job it has, or had last
+  SessionId session = 0;          // whose that is; 0: none yet
+  base::Nanoseconds running = 0;  // so long that one is on it; 0: it has ended
+  std::string holder;             // whose that one is, in words
 };
 
 // Somebody who uses the NPU beside this daemon.

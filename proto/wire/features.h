@@ -25,14 +25,17 @@ inline constexpr uint64_t kFeatureScheduling = uint64_t{1} << 3;
 // PERF_KERNELS: what computes each layer of a model.
 inline constexpr uint64_t kFeatureKernels = uint64_t{1} << 4;
 
+// The ring says which jobs were on a core (Completion::begun).
+inline constexpr uint64_t kFeatureBegun = uint64_t{1} << 5;
+
 // Bits of AllocateBuffer.flags beyond the vendor's rknn_mem_alloc_flags.
 inline constexpr uint32_t kBufferDma32 = 0x100;
 inline constexpr uint32_t kBufferContiguous = 0x200;
 
 // All that this build knows.
-inline constexpr uint64_t kKnownFeatures = kFeatureLogEvents |
-                                           kFeatureMemorySync | kFeatureSpin |
-                                           kFeatureScheduling | kFeatureKernels;
+inline constexpr uint64_t kKnownFeatures =
+    kFeatureLogEvents | kFeatureMemorySync | kFeatureSpin | kFeatureScheduling |
+    kFeatureKernels | kFeatureBegun;
 
 }  // namespace rknnd::wire
 

@@ -74,7 +74,10 @@ struct alignas(64) Completion {
   uint32_t drops;      // frames of this context dropped since the last answer
   uint32_t text_size;  // bytes of texts[slot], 0 on success
   uint32_t count;      // jobs that a kCancel took back
-  uint32_t reserved[2];
+  // Daemon: the sequence of the slot's job once that is on a core, for who
+  // finds the daemon dead (kFeatureBegun). Valid before the other fields are.
+  std::atomic<uint32_t> begun;
+  uint32_t reserved;
 };
 static_assert(sizeof(Completion) == 64);
 

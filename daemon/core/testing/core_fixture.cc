@@ -68,6 +68,16 @@ void RecordingSink::Complete(const JobCompletion& completion) {
   completions_.push_back(completion);
 }
 
+void RecordingSink::Begin(uint32_t slot, uint32_t sequence) {
+  base::MutexLock lock(mutex_);
+  begun_.emplace_back(slot, sequence);
+}
+
+std::vector<std::pair<uint32_t, uint32_t>> RecordingSink::begun() const {
+  base::MutexLock lock(mutex_);
+  return begun_;
+}
+
 std::vector<JobCompletion> RecordingSink::all() const {
   base::MutexLock lock(mutex_);
   return completions_;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/posix/clock.h"
@@ -57,14 +58,18 @@ class ManualTimers final : public TimerQueue {
 class RecordingSink final : public CompletionSink {
  public:
   void Complete(const JobCompletion& completion) override;
+  void Begin(uint32_t slot, uint32_t sequence) override;
   [[nodiscard]] std::vector<JobCompletion> all() const;
   // The only completion so far; a failure elsewhere is none.
   [[nodiscard]] JobCompletion last() const;
   [[nodiscard]] size_t count() const { return all().size(); }
+  // Jobs that were on a core, by slot and sequence.
+  [[nodiscard]] std::vector<std::pair<uint32_t, uint32_t>> begun() const;
 
  private:
   mutable base::Mutex mutex_;
   std::vector<JobCompletion> completions_ RKNND_GUARDED_BY(mutex_);
+  std::vector<std::pair<uint32_t, uint32_t>> begun_ RKNND_GUARDED_BY(mutex_);
 };
 
 class RecordingLog final : public LogSink {

@@ -196,6 +196,12 @@ RKNND_HOT_PATH void RingEndpoint::Complete(
   Wake(completion.slot);
 }
 
+RKNND_HOT_PATH void RingEndpoint::Begin(uint32_t slot, uint32_t sequence) {
+  if (slot >= wire::kRingEntries) return;
+  // Nobody reads it while this process lives.
+  ring_->completions[slot].begun.store(sequence, std::memory_order_relaxed);
+}
+
 RKNND_HOT_PATH void RingEndpoint::Wake(uint32_t slot) {
   base::FutexWakeOne(&ring_->completions[slot].sequence);
 }

@@ -70,6 +70,7 @@ class RingEndpoint final : public core::CompletionSink,
 
   // Who sleeps until then is woken by now, or soon by this thread (RingWakes).
   void Complete(const core::JobCompletion& completion) override;
+  void Begin(uint32_t slot, uint32_t sequence) override;
   // Wakes who sleeps on this slot.
   void Wake(uint32_t slot);
 

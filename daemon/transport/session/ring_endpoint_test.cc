@@ -102,6 +102,17 @@ TEST_F(RingEndpointTest, IndicesGoOnAroundTheRing) {
   EXPECT_EQ(gate_->submissions.back().sequence, 3 * wire::kRingEntries);
 }
 
+TEST_F(RingEndpointTest, JobThatHasBegunIsMarkedForItsClient) {
+  endpoint_->Begin(3, 7);
+  EXPECT_EQ(ring_->completions[3].begun.load(), 7U);
+  EXPECT_EQ(ring_->completions[3].sequence.load(), 0U);
+  // Whatever a client makes of it, it is its own word from then on.
+  ring_->completions[3].begun.store(99);
+  endpoint_->Begin(3, 8);
+  EXPECT_EQ(ring_->completions[3].begun.load(), 8U);
+  endpoint_->Begin(wire::kRingEntries, 9);  // writes nowhere
+}
+
 TEST_F(RingEndpointTest, EmptyRingGivesNothing) {
   EXPECT_EQ(endpoint_->Drain().entries, 0U);
   EXPECT_TRUE(endpoint_->Drain().violation.ok());

@@ -58,6 +58,8 @@ wire::CoreReport ToCoreReport(const core::CoreReport& report) {
   wire::SetText(out.lent_to, report.lent_to);
   wire::SetText(out.model, report.model);
   out.session = report.session;
+  out.running_ns = static_cast<uint64_t>(report.running);
+  wire::SetText(out.holder, report.holder);
   return out;
 }
 
