@@ -4,6 +4,7 @@
 #                                   RKNND_ONLY does not leave it out
 #   rknnd_library(name ...)         static library, alias rknnd::<rest of name>
 #   rknnd_executable(name ...)      program in bin/
+#   rknnd_example(targets...)       installs programs in the examples' folder
 #   rknnd_test(name ...)            GoogleTest program, registered with ctest
 #   rknnd_fuzzer(name ...)          libFuzzer program (RKNND_FUZZ), else a
 #                                   program that replays its corpus, in ctest
@@ -113,6 +114,20 @@ function(rknnd_executable name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_PUBLIC}
                                         ${arg_PRIVATE})
+endfunction()
+
+# rknnd_example(target...)
+# Of the package rknnd-examples; `shipped` builds them. They find librknnrt.so in
+# the folder above theirs.
+function(rknnd_example)
+  set_target_properties(${ARGN} PROPERTIES
+    BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "\$ORIGIN/..")
+  install(TARGETS ${ARGN}
+          RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/rknnd/examples
+          COMPONENT examples)
+  if(TARGET shipped)
+    add_dependencies(shipped ${ARGN})
+  endif()
 endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]

@@ -2,6 +2,8 @@
 
 #include "client/launch/launcher.h"
 
+#include <unistd.h>
+
 namespace rknnd::client {
 namespace {
 
@@ -12,7 +14,14 @@ constexpr base::Nanoseconds kDaemonPatience = 60 * base::kSecond;
 
 base::ChildProcess Launcher::Start(std::vector<std::string> arguments,
                                    Environment environment, int cpu) const {
-  arguments.at(0) = base::ProgramFolder() + "/" + arguments.at(0);
+  const std::string beside = base::ProgramFolder() + "/" + arguments.at(0);
+  // Of installed programs, the daemon stands with those of administrators.
+  const std::string installed =
+      base::ProgramFolder() + "/" RKNND_SBIN_OF_EXAMPLES "/" + arguments.at(0);
+  arguments.at(0) =
+      access(beside.c_str(), X_OK) != 0 && access(installed.c_str(), X_OK) == 0
+          ? installed
+          : beside;
   base::ChildProcess::Options options;
   options.arguments = std::move(arguments);
   options.environment = std::move(environment);

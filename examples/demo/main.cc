@@ -293,8 +293,13 @@ int RunDemo(const Options& options) {
 int Main(int argc, char** argv) {
   CLI::App app("Cameras that share one detector through rknnd");
   Options options;
-  options.output_dir = "build/demo";
-  options.model = RKNND_SOURCE_ROOT "/examples/detector/detector.onnx";
+  options.model =
+      base::ProgramFolder() + "/" RKNND_DATA_OF_EXAMPLES "/detector.onnx";
+  const bool installed = access(options.model.c_str(), R_OK) == 0;
+  if (!installed) {
+    options.model = RKNND_SOURCE_ROOT "/examples/detector/detector.onnx";
+  }
+  options.output_dir = installed ? "rknnd-demo" : "build/demo";
   CameraOptions camera;
   camera.number = -1;
   app.add_option("--streams", options.streams, "camera processes")

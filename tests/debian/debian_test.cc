@@ -92,6 +92,20 @@ TEST(DebianTest, BuildDependenciesAreThoseOfTheTree) {
               HasSubstr("\ndebhelper\n"));
 }
 
+// What the documents send their readers to.
+TEST(DebianTest, DashboardAndExamplesAreInPackages) {
+  EXPECT_THAT(Found(Read(kDebian + "rknnd.install"), "^(.*grafana.*)$"),
+              SizeIs(1));
+  EXPECT_THAT(Found(Read(kDebian + "rknnd-examples.install"), "^(.*)$"),
+              Contains("usr/share/rknnd/examples"));
+  const Words sources =
+      Found(Read(kDebian + "rknnd-examples.examples"), "^(.*)$");
+  ASSERT_THAT(sources, SizeIs(testing::Gt(1)));
+  for (const std::string& path : sources) {
+    EXPECT_TRUE(std::filesystem::exists(kTree + path)) << path;
+  }
+}
+
 TEST(DebianTest, RulesCanBeRun) {
   const auto mode = std::filesystem::status(kDebian + "rules").permissions();
   EXPECT_NE(mode & std::filesystem::perms::owner_exec,

@@ -92,6 +92,21 @@ TEST_F(InstallTest, DaemonStarts) {
             "rknnd " RKNND_VERSION "\n");
 }
 
+TEST_F(InstallTest, ExamplesFindTheLibraryAndTheirNetworks) {
+  const std::string networks = Prefix() + "/share/rknnd/examples/";
+  Output("RKNND_TARGET=local: " + In(RKNND_LIBDIR "/rknnd/examples/") +
+         "memory_internal_reuse " + networks + "detector.onnx " + networks +
+         "detector_small.onnx");
+}
+
+TEST_F(InstallTest, DemoFindsTheDaemonAndItsNetwork) {
+  Output("cd " + folder_->File("") + " && " +
+         In(RKNND_LIBDIR "/rknnd/examples/") +
+         "rknnd-demo --streams 1 --contexts 1 --seconds 0.2");
+  EXPECT_TRUE(
+      std::filesystem::exists(folder_->File("rknnd-demo/stream-0.png")));
+}
+
 TEST_F(InstallTest, NoLibraryStandsInTheLoadersFolders) {
   for (const auto& entry :
        std::filesystem::directory_iterator(In(RKNND_LIBDIR))) {
