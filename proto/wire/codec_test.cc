@@ -128,7 +128,7 @@ TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   report.contexts[1].has_copied = true;
   report.contexts[1].copied.from_device_outputs_get = 6;
   report.uptime_ns = 77;
-  report.core_reports = {{1, 2, "", "", 0}, {3, 4, "", "", 0}};
+  report.core_reports = {{1, 2, "", "", 0, 0, ""}, {3, 4, "", "", 0, 0, ""}};
   report.buffers.resize(500);
   SetText(report.buffers[499].heap, "memfd");
   report.unshared_total = 99;
