@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/waiting_lines.h"  // IsEarlier
 
@@ -35,10 +36,19 @@ base::Nanoseconds ExpectedLoad(uint64_t bytes) {
 class LoadTurns::Work {
  public:
   base::Nanoseconds expected = 0;
-  std::function<void()> run, ended;
-  bool begun = false;
+  std::function<void()> run;
+  std::function<void(End)> ended;
+  bool begun = false;  // or dropped
   std::set<std::string> payers;
+  std::vector<std::weak_ptr<const void>> askers;
+  bool always_wanted = false;
   std::string paid_by;  // once it has begun
+
+  [[nodiscard]] bool IsWanted() const {
+    return always_wanted ||
+           std::any_of(askers.begin(), askers.end(),
+                       [](const auto& asker) { return !asker.expired(); });
+  }
 };
 
 std::shared_ptr<LoadTurns> LoadTurns::Create(base::Executor* loop,
@@ -47,10 +57,9 @@ std::shared_ptr<LoadTurns> LoadTurns::Create(base::Executor* loop,
   return std::shared_ptr<LoadTurns>(new LoadTurns(loop, loader, clock));
 }
 
-std::shared_ptr<LoadTurns::Work> LoadTurns::Add(const LoadPayer& payer,
-                                                base::Nanoseconds expected,
-                                                std::function<void()> run,
-                                                std::function<void()> ended) {
+std::shared_ptr<LoadTurns::Work> LoadTurns::Add(
+    const LoadPayer& payer, base::Nanoseconds expected,
+    std::function<void()> run, std::function<void(End)> ended) {
   auto work = std::make_shared<Work>();
   work->expected = expected;
   work->run = std::move(run);
@@ -70,6 +79,11 @@ void LoadTurns::Join(const std::shared_ptr<Work>& work,
 
 void LoadTurns::Queue(const std::shared_ptr<Work>& work,
                       const LoadPayer& payer) {
+  if (payer.asker.has_value()) {
+    work->askers.push_back(*payer.asker);
+  } else {
+    work->always_wanted = true;
+  }
   if (!work->payers.insert(payer.name).second) return;
   const auto [found, is_new] = accounts_.try_emplace(payer.name);
   Account& account = found->second;
@@ -86,8 +100,10 @@ LoadTurns::Accounts::iterator LoadTurns::Next() {
   uint64_t least = 0;
   for (auto one = accounts_.begin(); one != accounts_.end();) {
     Account& account = one->second;
-    // Those that had another payer's turn.
-    while (!account.loads.empty() && account.loads.front()->begun) {
+    // Those that had another payer's turn, and those that nobody waits for.
+    while (!account.loads.empty() && (account.loads.front()->begun ||
+                                      !account.loads.front()->IsWanted())) {
+      Drop(account.loads.front());
       account.loads.pop_front();
     }
     if (account.loads.empty()) {
@@ -107,6 +123,17 @@ LoadTurns::Accounts::iterator LoadTurns::Next() {
     ++one;
   }
   return next;
+}
+
+void LoadTurns::Drop(const std::shared_ptr<Work>& work) {
+  if (work->begun) return;
+  work->begun = true;
+  --waiting_;
+  work->run = nullptr;
+  loop_->Post([self = shared_from_this(), work] {
+    if (self->stopped_) return;
+    std::exchange(work->ended, nullptr)(End::kUnwanted);
+  });
 }
 
 void LoadTurns::BeginNext() {
@@ -141,7 +168,7 @@ void LoadTurns::OnEnded(const std::shared_ptr<Work>& work,
   }
   work->run = nullptr;
   // Before the next one is chosen: whoever hears of it may add more.
-  std::exchange(work->ended, nullptr)();
+  std::exchange(work->ended, nullptr)(End::kRan);
   BeginNext();
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/posix/clock.h"
@@ -21,6 +22,9 @@ namespace rknnd::core {
 struct LoadPayer {
   std::string name;
   uint32_t weight = 100;  // of its share; twice as much gets twice the time
+  // Whoever waits for it: a load is dropped before it begins when all who asked
+  // for it have gone. Nothing: it is wanted whoever goes.
+  std::optional<std::weak_ptr<const void>> asker = {};
 };
 
 // Each payer has a virtual time: what its loads took, over its weight. The next
@@ -29,7 +33,8 @@ struct LoadPayer {
 // those had who were served meanwhile, so that nobody saves time up, and nobody
 // owes more than one load.
 //
-// Thread: loop. `run` is called on the thread that loads, `ended` on the loop.
+// Thread: loop. `run` is called on the thread that loads, then `ended` on the
+// loop; or, of a load that nobody wants, `ended` only.
 class LoadTurns : public std::enable_shared_from_this<LoadTurns> {
  public:
   // One load that waits, or runs; it may be that of several payers.
@@ -39,9 +44,10 @@ class LoadTurns : public std::enable_shared_from_this<LoadTurns> {
                                            base::Executor* loader,
                                            const base::Clock* clock);
 
+  enum class End { kRan, kUnwanted };
   std::shared_ptr<Work> Add(const LoadPayer& payer, base::Nanoseconds expected,
                             std::function<void()> run,
-                            std::function<void()> ended);
+                            std::function<void(End)> ended);
   // `payer` waits for it, too: it has its turn when the first of them has.
   void Join(const std::shared_ptr<Work>& work, const LoadPayer& payer);
   // What waits is dropped; nothing is called on the loop from now on.
@@ -66,6 +72,7 @@ class LoadTurns : public std::enable_shared_from_this<LoadTurns> {
   void BeginNext();
   // Whose oldest load has its turn; end: nobody's.
   Accounts::iterator Next();
+  void Drop(const std::shared_ptr<Work>& work);
   void OnEnded(const std::shared_ptr<Work>& work, base::Nanoseconds took);
 
   base::Executor* const loop_;

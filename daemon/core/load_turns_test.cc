@@ -33,7 +33,9 @@ class LoadTurnsTest : public ::testing::Test {
           clock_.Advance(time);
           loaded_.push_back(name);
         },
-        [this, name] { told_.push_back(name); });
+        [this, name](LoadTurns::End end) {
+          (end == LoadTurns::End::kRan ? told_ : unwanted_).push_back(name);
+        });
   }
   void Add(const std::string& user, const std::string& name,
            base::Nanoseconds time = base::kSecond) {
@@ -53,7 +55,7 @@ class LoadTurnsTest : public ::testing::Test {
 
   base::FakeClock clock_;
   testing::ManualExecutor loop_, loader_;
-  std::vector<std::string> loaded_, told_;
+  std::vector<std::string> loaded_, told_, unwanted_;
   std::shared_ptr<LoadTurns> turns_ =
       LoadTurns::Create(&loop_, &loader_, &clock_);
 };
@@ -101,7 +103,7 @@ TEST_F(LoadTurnsTest, WhatALoadTookCountsNotWhatItWasExpectedTo) {
           clock_.Advance(10 * base::kSecond);
           loaded_.emplace_back("liar");
         },
-        [] {});
+        [](LoadTurns::End) {});
     Add("honest", "honest");
   }
   for (int i = 0; i < 11; ++i) LoadOne();
@@ -151,6 +153,24 @@ TEST_F(LoadTurnsTest, LoadThatTwoWaitForHasTheEarlierTurn) {
   EXPECT_EQ(told_.size(), 12U);
 }
 
+TEST_F(LoadTurnsTest, WhatNobodyWaitsForIsNotLoaded) {
+  auto dead = std::make_shared<const int>(0);
+  const auto alive = std::make_shared<const int>(0);
+  Add(LoadPayer{"a", 100, dead}, "on its way", base::kSecond);
+  for (int i = 0; i < 10; ++i) {
+    Add(LoadPayer{"a", 100, dead}, "dead", base::kSecond);
+  }
+  const auto shared = Add(LoadPayer{"a", 100, dead}, "shared", base::kSecond);
+  turns_->Join(shared, LoadPayer{"a", 100, alive});
+  Add(LoadPayer{"a", 100, alive}, "alive", base::kSecond);
+  dead.reset();
+  LoadAll();
+  EXPECT_THAT(loaded_, ElementsAre("on its way", "shared", "alive"));
+  EXPECT_EQ(told_, loaded_);
+  EXPECT_EQ(unwanted_, std::vector<std::string>(10, "dead"));
+  EXPECT_EQ(turns_->waiting(), 0U);
+}
+
 TEST_F(LoadTurnsTest, NothingIsToldAfterTheEnd) {
   Add("a", "1");
   Add("a", "2");
@@ -179,6 +199,38 @@ class FairLoadsTest : public testing::CoreTest {
  private:
   uint32_t contexts_ = 0;
 };
+
+TEST_F(FairLoadsTest, ModelsOfAProgramThatHasDiedAreNotLoaded) {
+  std::vector<absl::Status> ignored, mine;
+  const TestSession enemy = Open(1, 1000);
+  for (int i = 0; i < 20; ++i) {
+    Start(enemy, absl::StrCat("name=enemys", i), &ignored);
+  }
+  const TestSession neighbour = Open(100, 1000);
+  // One of them it wants, too.
+  Start(neighbour, "name=enemys7", &mine);
+  service->CloseSession(enemy->id());
+  RunLoops();
+  EXPECT_EQ(device.loads(), 2U) << "that which was under way, and its own";
+  EXPECT_THAT(mine, ElementsAre(absl::OkStatus(), absl::OkStatus()));
+  EXPECT_EQ(memory().other, 0U) << "uploads that nobody has let go";
+  EXPECT_EQ(service->Models().size(), 2U);
+}
+
+TEST_F(FairLoadsTest, WhoComesAsALoadIsDroppedStillGetsIt) {
+  std::vector<absl::Status> ignored, mine;
+  const TestSession enemy = Open(1, 1000);
+  Start(enemy, "name=first", &ignored);
+  Start(enemy, "name=second", &ignored);
+  service->CloseSession(enemy->id());
+  // The first ends; the second is dropped, which the loop has yet to hear.
+  ASSERT_TRUE(loader.RunOne());
+  ASSERT_TRUE(loop.RunOne());
+  const TestSession neighbour = Open(100, 1000);
+  StartCreate(neighbour, 1, "name=second", &mine);
+  RunLoops();
+  EXPECT_THAT(mine, ElementsAre(absl::OkStatus()));
+}
 
 TEST_F(FairLoadsTest, NeighboursModelIsNextAfterTheOneThatIsLoaded) {
   std::vector<absl::Status> crowd;

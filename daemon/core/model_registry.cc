@@ -223,9 +223,13 @@ void ModelRegistry::StartNextLoad(ModelEntry& entry) {
       [load, ended, device = parts_.device, cache = parts_.cache] {
         *ended = load->Restore(*device, *cache);
       },
-      [load, ended, key = entry.key, weak = weak_from_this()] {
+      [load, ended, key = entry.key,
+       weak = weak_from_this()](LoadTurns::End end) {
         const auto registry = weak.lock();
         if (registry == nullptr) return;
+        if (end == LoadTurns::End::kUnwanted) {
+          return registry->OnUnwanted(key, load);
+        }
         if (*ended) return registry->OnLoaded(key, load);
         // That was of no use: it is compiled, in its payer's turn.
         const auto found = registry->entries_.find(key);
@@ -243,8 +247,13 @@ void ModelRegistry::Compile(ModelEntry& entry,
       [load, device = parts_.device, cache = parts_.cache] {
         load->Run(*device, cache.get());
       },
-      [load, key = entry.key, weak = weak_from_this()] {
-        if (auto registry = weak.lock()) registry->OnLoaded(key, load);
+      [load, key = entry.key, weak = weak_from_this()](LoadTurns::End end) {
+        const auto registry = weak.lock();
+        if (registry == nullptr) return;
+        if (end == LoadTurns::End::kUnwanted) {
+          return registry->OnUnwanted(key, load);
+        }
+        registry->OnLoaded(key, load);
       });
   // The others that wait for it already.
   for (const LoadPayer& payer : entry.joined) {
@@ -252,12 +261,29 @@ void ModelRegistry::Compile(ModelEntry& entry,
   }
 }
 
+void ModelRegistry::OnUnwanted(const Key& key,
+                               const std::shared_ptr<ModelLoad>& load) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;  // stopped
+  ModelEntry& entry = *found->second;
+  entry.attempts.push_front(load);
+  // Somebody may have come since: then it has the next turn of that one.
+  for (const LoadPayer& payer : entry.joined) {
+    if (payer.asker.has_value() && payer.asker->expired()) continue;
+    load->payer = payer;
+    return StartNextLoad(entry);
+  }
+  entry.state = ModelState::kGone;
+  entries_.erase(found);
+  if (load->kept) LetGoOf(key.first);
+}
+
 void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
   if (entry.state != ModelState::kLoading) return;
-  const bool known =
-      std::any_of(entry.joined.begin(), entry.joined.end(),
-                  [&](const LoadPayer& one) { return one.name == payer.name; });
-  if (!known) entry.joined.push_back(payer);
+  std::erase_if(entry.joined, [](const LoadPayer& one) {
+    return one.asker.has_value() && one.asker->expired();
+  });
+  entry.joined.push_back(payer);
   (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
 }
 
@@ -290,7 +316,8 @@ void ModelRegistry::FinishLater(const ModelEntry& entry,
     }
     load->LetGo();
   };
-  const auto ended = [load, all, key = entry.key, weak = weak_from_this()] {
+  const auto ended = [load, all, key = entry.key,
+                      weak = weak_from_this()](LoadTurns::End) {
     if (!all->kept.ok() && load->warn != nullptr) {
       load->warn(absl::StrCat("model '", load->title(),
                               "' is not kept for the daemon's restart: ",
@@ -301,7 +328,10 @@ void ModelRegistry::FinishLater(const ModelEntry& entry,
       registry->OnFinished(key, *all->model, all->finished);
     }
   };
-  turns_->Add(load->payer, ExpectedLoad(load->size), run, ended);
+  // It is there: whoever asked for it.
+  LoadPayer payer = load->payer;
+  payer.asker.reset();
+  turns_->Add(payer, ExpectedLoad(load->size), run, ended);
 }
 
 void ModelRegistry::TellSlowLayers(const LoadedModel& model,

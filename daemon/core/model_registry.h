@@ -169,6 +169,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   [[nodiscard]] absl::Status CheckRoom(const std::string& payer,
                                        const driver::Model& model) const;
   void OnLoaded(const Key& key, const std::shared_ptr<ModelLoad>& load);
+  // All who had asked for it had gone before it began.
+  void OnUnwanted(const Key& key, const std::shared_ptr<ModelLoad>& load);
   // What need not be done before the model was answered for.
   void FinishLater(const ModelEntry& entry,
                    const std::shared_ptr<ModelLoad>& load);

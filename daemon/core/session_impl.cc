@@ -72,6 +72,7 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
 void SessionImpl::End() {
   if (ended_) return;
   ended_ = true;
+  presence_.reset();
   abandoned_ = gate_->End();
   pending_.clear();
   streams_.clear();

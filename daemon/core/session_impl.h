@@ -233,6 +233,8 @@ class SessionImpl final : public Session,
   const std::shared_ptr<JobGateImpl> gate_;
 
   bool ended_ = false;
+  // Until it has ended: to those who do something for it alone.
+  std::shared_ptr<const void> presence_ = std::make_shared<char>();
   size_t abandoned_ = 0;
   uint64_t next_token_ = 1;
   uint32_t uploads_ = 0;

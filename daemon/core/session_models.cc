@@ -61,13 +61,13 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
 }
 
 LoadPayer SessionImpl::payer() const {
-  return {tenant_->name(), share_->policy().weight};
+  return {tenant_->name(), share_->policy().weight, presence_};
 }
 
 absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
     const ModelUpload& upload) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (parts_->draining) {
+  if (parts_->drain->refuses()) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new models");
   }
