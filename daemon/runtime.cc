@@ -244,7 +244,8 @@ void Runtime::Stop() {
   if (std::exchange(stopping_, true)) return StopNow();
   server_->StopListening();
   loop_->RunAfter(kDrainDeadline, [this] { StopNow(); });
-  service_->Drain([this] { StopNow(); });
+  service_->BeginDrain(core::Drain::Reason::kStop,
+                       [this](const absl::Status&) { StopNow(); });
 }
 
 void Runtime::StopNow() {

@@ -53,9 +53,12 @@ void DeclareBoardVerbs(CLI::App& app, BoardVerbs& verbs) {
 
   CLI::App* drain = app.add_subcommand(
       "drain", "refuse new work and wait until the last job has ended");
-  drain->add_option("--wait", verbs.drain.wait_s, "seconds at most")
-      ->check(FiniteRange(0, 86400))
-      ->capture_default_str();
+  CLI::Option* wait =
+      drain->add_option("--wait", verbs.drain.wait_s, "seconds at most")
+          ->check(FiniteRange(0, 86400))
+          ->capture_default_str();
+  drain->add_flag("--undo", verbs.drain.undo, "take new work again")
+      ->excludes(wait);
   drain->footer("Ends with 1 when jobs still run then.");
 
   CLI::App* push = app.add_subcommand(
@@ -91,6 +94,7 @@ std::optional<VerbEnd> DoBoardVerb(std::string_view verb,
     return VerbEnd{Output{}, *end, /*printed=*/true};
   }
   if (verb == "drain") {
+    if (verbs.drain.undo) return VerbEnd{UndoDrain(target)};
     verbs.drain.target = target;
     Expected<DrainAnswer> answer = Drain(verbs.drain);
     if (!answer) return VerbEnd{std::move(answer).error()};

@@ -236,6 +236,7 @@ TEST_F(BoardVerbsTest, BadUsageIsExitCodeTwo) {
   EXPECT_EQ(Run("logs --set-level 3 --follow").exit_code, 2);
   EXPECT_EQ(Run("logs --recent -1").exit_code, 2);
   EXPECT_EQ(Run("drain --wait nan").exit_code, 2);
+  EXPECT_EQ(Run("drain --wait 1 --undo").exit_code, 2);
   EXPECT_EQ(Run("push").exit_code, 2);
   EXPECT_EQ(Run("perf m.onnx --runs 0").exit_code, 2);
 }
@@ -266,16 +267,16 @@ TEST_F(BoardVerbsTest, ResetOnATerminalHasToBeMeant) {
 }
 
 TEST(OperateTest, DrainTellsWhoIsLeftWithoutItself) {
-  wire::Report report;
+  std::vector<wire::SessionReport> left;
   for (const uint64_t id : {3, 4, 5}) {
     wire::SessionReport session{};
     session.id = id;
     wire::SetText(session.comm, "camera");
-    report.sessions.push_back(session);
+    left.push_back(session);
   }
-  wire::SetText(report.sessions[0].address, "192.0.2.7:40112");
+  wire::SetText(left[0].address, "192.0.2.7:40112");
 
-  const DrainAnswer late = DrainOutput(/*idle=*/false, report, {4, 5});
+  const DrainAnswer late = DrainOutput(/*idle=*/false, left, {4, 5});
 
   EXPECT_FALSE(late.idle);
   EXPECT_EQ(late.output.json["idle"], false);

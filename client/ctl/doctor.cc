@@ -174,7 +174,9 @@ Finding WhyNoDaemon(const std::string& target, const Error& error) {
   if (error.code == Code::kUnavailable &&
       error.message.find("draining") != std::string::npos) {
     finding.remedy =
-        "it takes nobody new until it is started anew: systemctl restart rknnd";
+        "it takes nobody new until it is started anew: systemctl restart "
+        "rknnd; "
+        "or rknnctl drain --undo";
     return finding;
   }
   if (!target.starts_with(kUnix)) {

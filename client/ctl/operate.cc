@@ -34,7 +34,7 @@ Expected<Output> Reset(const std::string& target) {
                     "; jobs that were on it run again\n"};
 }
 
-DrainAnswer DrainOutput(bool idle, const wire::Report& left,
+DrainAnswer DrainOutput(bool idle, const std::vector<wire::SessionReport>& left,
                         std::initializer_list<uint64_t> own) {
   DrainAnswer answer;
   answer.idle = idle;
@@ -45,7 +45,7 @@ DrainAnswer DrainOutput(bool idle, const wire::Report& left,
                {"CONTEXTS", Table::Align::kRight},
                {"MEMORY", Table::Align::kRight},
                {"FROM"}});
-  for (const wire::SessionReport& s : left.sessions) {
+  for (const wire::SessionReport& s : left) {
     if (std::find(own.begin(), own.end(), s.id) != own.end()) continue;
     sessions.push_back({{"id", s.id},
                         {"pid", s.pid},
@@ -59,9 +59,10 @@ DrainAnswer DrainOutput(bool idle, const wire::Report& left,
                *s.address == '\0' ? "here" : Printable(s.address)});
   }
   answer.output.text =
-      idle ? "nothing runs any more; new sessions and jobs are refused until "
-             "rknnd is started anew\n"
-           : "jobs still run; new sessions and jobs are refused already\n";
+      idle
+          ? "nothing runs any more; new work waits in its programs until rknnd "
+            "is started anew, or 'rknnctl drain --undo'\n"
+          : "jobs still run; new work waits in its programs already\n";
   if (!sessions.empty()) {
     answer.output.text +=
         (idle ? "connected are still:\n" : "left are:\n") + table.ToString();
@@ -74,20 +75,31 @@ Expected<DrainAnswer> Drain(const DrainOptions& options) {
   Expected<ControlConnection> daemon =
       ControlConnection::OpenAdmin(options.target);
   if (!daemon) return std::move(daemon).error();
-  // To ask meanwhile; a daemon that drains takes nobody new.
-  Expected<ControlConnection> observer =
-      ControlConnection::OpenAdmin(options.target);
-  if (!observer) return std::move(observer).error();
   const Expected<wire::DrainReply> drained = daemon->Request<wire::DrainReply>(
       wire::Verb::kDrain, wire::Empty{},
       static_cast<int64_t>(options.wait_s * 1e3));
-  const bool late = !drained && drained.error().code == Code::kDeadlineExceeded;
-  if (!drained && !late) return drained.error();
+  if (drained.ok()) {
+    return DrainOutput(/*idle=*/true, drained->sessions, {daemon->session()});
+  }
+  if (drained.error().code != Code::kDeadlineExceeded) return drained.error();
+  // The first one waits for its answer still.
+  Expected<ControlConnection> observer =
+      ControlConnection::OpenAdmin(options.target);
+  if (!observer) return std::move(observer).error();
   const Expected<wire::Report> left =
       observer->Ask(rknnd_v1_ReportKind_REPORT_SESSIONS);
   if (!left) return left.error();
-  return DrainOutput(drained.ok(), *left,
+  return DrainOutput(/*idle=*/false, left->sessions,
                      {daemon->session(), observer->session()});
+}
+
+Expected<Output> UndoDrain(const std::string& target) {
+  Expected<ControlConnection> daemon = ControlConnection::OpenAdmin(target);
+  if (!daemon) return std::move(daemon).error();
+  const Expected<wire::Empty> done =
+      daemon->Request<wire::Empty>(wire::Verb::kUndoDrain, wire::Empty{});
+  if (!done) return done.error();
+  return Output{{{"draining", false}}, "rknnd takes new work again\n"};
 }
 
 }  // namespace rknnd::client

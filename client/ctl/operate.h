@@ -1,5 +1,5 @@
-// rknnctl reset and drain: for those who look after a board. Both need
-// admin.sock.
+// rknnctl reset, drain and drain --undo: for those who look after a board. All
+// need admin.sock.
 
 #ifndef CLIENT_CTL_OPERATE_H_
 #define CLIENT_CTL_OPERATE_H_
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/posix/expected.h"
 #include "client/ctl/report.h"
@@ -19,6 +20,7 @@ base::Expected<Output> Reset(const std::string& target);
 struct DrainOptions {
   std::string target;
   double wait_s = 30;
+  bool undo = false;
 };
 struct DrainAnswer {
   bool idle = false;  // nothing runs any more
@@ -27,8 +29,10 @@ struct DrainAnswer {
 base::Expected<DrainAnswer> Drain(const DrainOptions& options);
 
 // `left`: the sessions that there are; `own` are rknnctl's.
-DrainAnswer DrainOutput(bool idle, const wire::Report& left,
+DrainAnswer DrainOutput(bool idle, const std::vector<wire::SessionReport>& left,
                         std::initializer_list<uint64_t> own);
+
+base::Expected<Output> UndoDrain(const std::string& target);
 
 }  // namespace rknnd::client
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/posix/clock.h"
 #include "client/ctl/report.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
@@ -44,7 +45,9 @@ void CoreLines(const wire::Report& status, Output& output) {
                                        {"jobs", core.jobs},
                                        {"lent_to", core.lent_to},
                                        {"model", core.model},
-                                       {"session", core.session}});
+                                       {"session", core.session},
+                                       {"running_us", core.running_ns / 1000},
+                                       {"holder", core.holder}});
     std::string label = "core " + std::to_string(i);
     label.resize(9, ' ');
     output.text += label;
@@ -52,7 +55,16 @@ void CoreLines(const wire::Report& status, Output& output) {
       output.text += "lent to '" + Printable(core.lent_to) + "'; ";
     }
     output.text += FormatMicroseconds(static_cast<double>(core.busy_ns) / 1e3) +
-                   " busy with " + FormatCount(core.jobs, "job") + "\n";
+                   " busy with " + FormatCount(core.jobs, "job");
+    // Of those that others may wonder about.
+    if (core.running_ns >= uint64_t{base::kSecond}) {
+      output.text +=
+          "; held for " +
+          FormatMicroseconds(static_cast<double>(core.running_ns) / 1e3) +
+          " by " + Printable(core.holder) + " with '" + Printable(core.model) +
+          "'";
+    }
+    output.text += "\n";
   }
   output.json["foreign_users"] = ForeignUsersJson(status);
   ForeignLines(status, output);
@@ -101,6 +113,7 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
         {"cores", status.cores},
         {"driver", status.driver}}},
       {"uptime_s", status.uptime_s},
+      {"draining", status.draining},
       {"sessions", others},
       {"models", status.model_count},
       {"contexts", status.context_count},
@@ -167,6 +180,9 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
   if (status.syncs_done > 0 || status.syncs_skipped > 0) {
     line("syncs", std::to_string(status.syncs_done) + " of CPU caches, " +
                       std::to_string(status.syncs_skipped) + " spared");
+  }
+  if (status.draining) {
+    line("DRAINS", "new work waits: rknnctl drain --undo takes it back");
   }
   // Nobody is to wonder about a daemon that was told to fail.
   if (status.faults > 0) {

@@ -56,6 +56,26 @@ TEST(ReportTest, SoftwareNpuHasNoDriver) {
   EXPECT_THAT(StatusOutput(status, {}, 0).text, HasSubstr(", driver 0.9.8"));
 }
 
+TEST(ReportTest, StatusSaysThatItDrainsAndWhoHasHeldACoreForLong) {
+  wire::Report status;
+  status.core_reports.resize(2);
+  status.core_reports[0].running_ns = 118 * uint64_t{base::kSecond};
+  wire::SetText(status.core_reports[0].holder, "session 4 (pid 12 'cam')");
+  wire::SetText(status.core_reports[0].model, "net.onnx");
+  status.core_reports[1].running_ns = uint64_t{base::kMillisecond};
+  wire::SetText(status.core_reports[1].holder, "session 5 (pid 13 'nvr')");
+  status.draining = true;
+  const Output output = StatusOutput(status, {}, 0);
+  EXPECT_THAT(output.text, HasSubstr("rknnctl drain --undo"));
+  EXPECT_THAT(output.text,
+              HasSubstr("by session 4 (pid 12 'cam') with 'net.onnx'"));
+  EXPECT_THAT(output.text, Not(HasSubstr("nvr")));
+  EXPECT_EQ(output.json["draining"], true);
+  EXPECT_EQ(output.json["core_use"][1]["running_us"], 1000);
+  status.draining = false;
+  EXPECT_THAT(StatusOutput(status, {}, 0).text, Not(HasSubstr("drain")));
+}
+
 TEST(ReportTest, StatusCountsCacheSyncsWhereThereAreAny) {
   wire::Report status;
   EXPECT_THAT(StatusOutput(status, {}, 0).text, Not(HasSubstr("syncs")));

@@ -312,7 +312,7 @@ TEST_F(FaultsTest, DrainEndsWhenTheHangDoes) {
   Set({.kind = FaultKind::kHang});
   Start(session);
   bool drained = false;
-  service->Drain([&drained] { drained = true; });
+  DrainService([&drained] { drained = true; });
   RunLoops();
   EXPECT_FALSE(drained);
   Pass(driver::kDriverGiveUp);

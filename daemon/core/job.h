@@ -129,8 +129,8 @@ struct Job final : driver::JobListener {
   base::Nanoseconds expected = 0;  // run, on the cores it asks for
   // These two the gate reads only where `begun` is set: until then the
   // scheduler may take them back (PutBack).
-  uint32_t core = 0;               // the one it runs on; of a gang, the lowest
-  uint32_t granted = 0;            // all it runs on, as bits
+  uint32_t core = 0;     // the one it runs on; of a gang, the lowest
+  uint32_t granted = 0;  // all it runs on, as bits
 
   ExpiryNode expiry;
 

@@ -319,7 +319,7 @@ TEST_F(JobEndsTest, CancelIsServedWhileTheDaemonDrainsAndLetsItEnd) {
   Submit(Frame(1, 0));
   Submit(Frame(2, 1));
   bool drained = false;
-  service->Drain([&] { drained = true; });
+  DrainService([&] { drained = true; });
   EXPECT_EQ(Cancel(2).count, 1U);
   ASSERT_TRUE(device.Release());
   RunLoops();

@@ -355,9 +355,9 @@ void JobGateImpl::AnswerStranded() {
   }
 }
 
-void JobGateImpl::Refuse() {
+void JobGateImpl::SetRefusing(bool refusing) {
   base::MutexLock lock(mutex_);
-  refusing_ = true;
+  refusing_ = refusing || ended_;
 }
 
 size_t JobGateImpl::End() {

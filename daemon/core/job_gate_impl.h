@@ -52,8 +52,8 @@ class JobGateImpl final : public JobGate,
   void Remove(uint32_t context);
   // Cores were lent: answers queued jobs that could run nowhere else.
   void AnswerStranded();
-  // Every submission is answered with UNAVAILABLE from now on.
-  void Refuse();
+  // Every submission is answered with UNAVAILABLE from now on, or not.
+  void SetRefusing(bool refusing);
   // Drops all queued jobs without an answer, and refuses from now on; running
   // ones are wanted by nobody any more. How many had not been answered.
   size_t End();

@@ -410,15 +410,19 @@ uint32_t RunnerImpl::AwaitCores(uint32_t cores) {
   return parts_.scheduler->busy();
 }
 
-void RunnerImpl::Drain() {
-  draining_.store(true);
+void RunnerImpl::SetDraining(bool draining) {
+  draining_.store(draining);
   NoticeIdle();
+}
+
+bool RunnerImpl::IsIdle() const {
+  const SchedulerCounts counts = parts_.scheduler->counts();
+  return counts.queued == 0 && counts.running == 0;
 }
 
 RKNND_HOT_PATH void RunnerImpl::NoticeIdle() {
   if (!draining_.load(std::memory_order_relaxed)) return;
-  const SchedulerCounts counts = parts_.scheduler->counts();
-  if (counts.queued == 0 && counts.running == 0) parts_.idle();
+  if (IsIdle()) parts_.idle();
 }
 
 }  // namespace rknnd::core

@@ -98,10 +98,11 @@ class RunnerImpl final : public Runner, public JobFinisher {
   // answer is which of them some job has now.
   uint32_t AwaitCores(uint32_t cores);
 
-  // From now on, and at once if so, tells when all is idle. No job may enter
-  // any more.
-  void Drain();
+  // From now on, and at once if so, tells when all is idle, or no longer. No
+  // job may enter meanwhile.
+  void SetDraining(bool draining);
   void NoticeIdle();
+  [[nodiscard]] bool IsIdle() const;
   // Jobs may have become able to run without the end of another.
   void WakeWorker() { parts_.waker->WakeOne(); }
 

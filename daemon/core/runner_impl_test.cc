@@ -437,7 +437,7 @@ TEST_F(RunnerTest, DrainWaitsForQueuedAndRunningGangs) {
   ASSERT_TRUE(Submit(session, 2, 1).ok());
   RunReady();
   bool drained = false;
-  service->Drain([&] { drained = true; });
+  DrainService([&] { drained = true; });
   ASSERT_TRUE(device.Release());
   RunReady();
   RunLoops();

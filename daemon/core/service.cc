@@ -33,7 +33,6 @@ Service::Impl::Impl(const ServiceOptions& options)
       incoherent(options.incoherent),
       started(options.clock->Now()),
       parts(std::make_shared<ServiceParts>()),
-      drain(std::make_shared<DrainState>()),
       foreign(std::make_shared<ForeignWatch>(
           options.foreign_users, options.pager, options.loop, options.clock)),
       options_(options) {
@@ -116,9 +115,9 @@ Service::Impl::Impl(const ServiceOptions& options)
   runner.fence_timeout = options.scheduling.fence_timeout;
   runner.hung =
       [this, loop = options.loop, log = options.log,
-       weak = std::weak_ptr<DrainState>(drain)](const HangReport& report) {
+       weak = std::weak_ptr<Drain>(parts->drain)](const HangReport& report) {
         loop->Post([this, log, weak, report] {
-          // The drain's state lasts as long as this does.
+          // It lasts as long as the service does.
           if (weak.expired()) return;
           if (log != nullptr) {
             EventFields fields = FieldsOf(report);
@@ -155,16 +154,16 @@ Service::Impl::Impl(const ServiceOptions& options)
     return models == nullptr ? std::vector<uint64_t>()
                              : models->ArenaNeeds(cores);
   });
-  runner.idle = [loop = options.loop, weak = std::weak_ptr<DrainState>(drain)] {
-    loop->Post([weak] {
-      const auto state = weak.lock();
-      if (state == nullptr) return;
-      for (const auto& done : std::exchange(state->waiting, {})) done();
+  runner.idle = [this, loop = options.loop,
+                 weak = std::weak_ptr<Drain>(parts->drain)] {
+    loop->Post([this, weak] {
+      const auto alive = weak.lock();
+      // One that was undone meanwhile may have begun anew.
+      if (alive != nullptr && parts->runner->IsIdle()) alive->End();
     });
   };
   runner.freed = [this, loop = options.loop,
-                  weak = std::weak_ptr<DrainState>(drain)] {
-    // The drain's state lasts as long as this does.
+                  weak = std::weak_ptr<Drain>(parts->drain)] {
     loop->Post([this, weak] {
       if (weak.lock() != nullptr) SettleLeases();
     });
@@ -197,15 +196,12 @@ Service::Impl::~Impl() {
   parts->count = nullptr;
   parts->common = nullptr;
   parts->streams_but = nullptr;
+  parts->drain = nullptr;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     SessionPeer peer, std::shared_ptr<CompletionSink> completions,
     std::shared_ptr<LogSink> log) {
-  if (parts->draining && !peer.admin) {
-    return absl::UnavailableError(
-        "the daemon is draining and takes no new sessions");
-  }
   if (absl::Status room = CheckSessions(peer); !room.ok()) return room;
   auto tenant = TenantOf(peer);
   if (!peer.admin) {
@@ -287,13 +283,24 @@ void Service::Impl::SettleLeases() {
   parts->runner->AwaitCores(parts->leases->awaited());
 }
 
-void Service::Impl::Drain(std::function<void()> done) {
-  if (!std::exchange(parts->draining, true) && on_draining != nullptr) {
-    on_draining();
-  }
-  drain->waiting.push_back(std::move(done));
-  for (auto& [id, session] : sessions) session->Refuse();
-  parts->runner->Drain();
+void Service::Impl::BeginDrain(Drain::Reason reason,
+                               std::function<void(absl::Status)> done) {
+  const bool first = !parts->drain->refuses();
+  parts->drain->Begin(reason, std::move(done));
+  if (first) TellDraining(true);
+  parts->runner->SetDraining(true);
+}
+
+absl::Status Service::Impl::UndoDrain() {
+  RKNND_RETURN_IF_ERROR(parts->drain->Undo());
+  parts->runner->SetDraining(false);
+  TellDraining(false);
+  return absl::OkStatus();
+}
+
+void Service::Impl::TellDraining(bool draining) {
+  for (auto& [id, session] : sessions) session->SetRefusing(draining);
+  if (on_draining != nullptr) on_draining(draining);
 }
 
 Service::Service(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -328,11 +335,14 @@ absl::StatusOr<std::shared_ptr<Session>> Service::OpenSession(
 
 void Service::CloseSession(SessionId session) { impl_->CloseSession(session); }
 
-void Service::Drain(std::function<void()> done) {
-  impl_->Drain(std::move(done));
+void Service::BeginDrain(Drain::Reason reason,
+                         std::function<void(absl::Status)> done) {
+  impl_->BeginDrain(reason, std::move(done));
 }
 
-void Service::set_draining(std::function<void()> draining) {
+absl::Status Service::UndoDrain() { return impl_->UndoDrain(); }
+
+void Service::set_draining(std::function<void(bool draining)> draining) {
   impl_->on_draining = std::move(draining);
 }
 

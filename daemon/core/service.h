@@ -26,6 +26,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "daemon/core/buffer_key.h"
+#include "daemon/core/drain.h"
 #include "daemon/core/foreign_watch.h"
 #include "daemon/core/runner.h"
 #include "daemon/core/session.h"
@@ -125,7 +126,7 @@ class Service {
   // All sessions closed and all workers stopped before.
   ~Service();
 
-  // Refused while draining, and when there are as many as there may be.
+  // Refused when there are as many as there may be.
   absl::StatusOr<std::shared_ptr<Session>> OpenSession(
       SessionPeer peer, std::shared_ptr<CompletionSink> completions,
       std::shared_ptr<LogSink> log);
@@ -140,10 +141,13 @@ class Service {
   // What each session may hold.
   [[nodiscard]] const SessionLimits& limits() const;
 
-  // No new sessions, contexts or jobs from now on; `done` when nothing runs.
-  void Drain(std::function<void()> done);
-  // Hears of the first Drain, whoever asks for it. Null: nobody.
-  void set_draining(std::function<void()> draining);
+  // No new models, contexts or jobs from now on; `done` when nothing runs, or
+  // when it was undone. Sessions may be opened: to look is always possible.
+  void BeginDrain(Drain::Reason reason, std::function<void(absl::Status)> done);
+  // FAILED_PRECONDITION when it does not drain, or is being stopped.
+  absl::Status UndoDrain();
+  // Hears when a drain begins and when it is undone. Null: nobody.
+  void set_draining(std::function<void(bool draining)> draining);
 
   // No job is begun on `cores` from now on, as long as `session` is there;
   // `done` when those that run there have ended.

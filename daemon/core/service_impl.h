@@ -40,15 +40,11 @@ class Service::Impl {
       SessionPeer peer, std::shared_ptr<CompletionSink> completions,
       std::shared_ptr<LogSink> log);
   void CloseSession(SessionId id);
-  void Drain(std::function<void()> done);
+  void BeginDrain(Drain::Reason reason, std::function<void(absl::Status)> done);
+  absl::Status UndoDrain();
   absl::Status Reconfigure(const LiveOptions& options);
   void Lease(SessionId id, uint32_t cores, const std::string& command,
              std::function<void(absl::Status)> done);
-
-  // What waits for the end of a drain; apart, as jobs may outlive the service.
-  struct DrainState {
-    std::vector<std::function<void()>> waiting;
-  };
 
   const base::Clock* const clock;
   driver::FaultControl* const faults;
@@ -58,8 +54,7 @@ class Service::Impl {
   bool keeps_models = false;
   std::shared_ptr<ServiceParts> parts;
   std::map<SessionId, std::shared_ptr<SessionImpl>> sessions;
-  std::shared_ptr<DrainState> drain;
-  std::function<void()> on_draining;  // or null
+  std::function<void(bool draining)> on_draining;  // or null
   std::shared_ptr<Traces> traces;
   std::shared_ptr<ForeignWatch> foreign;
 
@@ -72,6 +67,8 @@ class Service::Impl {
   }
 
  private:
+  // Sessions, and who waits to hear of it.
+  void TellDraining(bool draining);
   // What is lent has changed.
   void ApplyLeases();
   void SettleLeases();

@@ -58,7 +58,7 @@ StatusReport Service::Status() const {
   report.jobs_shared = runner.attribution().shared();
   report.jobs_hung = runner.hung();
   report.cores_hung = runner.cores_hung();
-  report.draining = impl_->parts->draining;
+  report.draining = impl_->parts->drain->refuses();
   report.resets = impl_->parts->device->resets();
   for (uint32_t core = 0; core < report.device.cores; ++core) {
     CoreReport& added = report.cores.emplace_back(runner.Report(core));

@@ -83,7 +83,7 @@ TEST_F(ServiceTest, DrainFinishesQueuedJobsAndThenTells) {
   ASSERT_TRUE(Submit(session, 1, 1).ok());
   RunReady();
   bool drained = false;
-  service->Drain([&] { drained = true; });
+  DrainService([&] { drained = true; });
   RunLoops();
   EXPECT_FALSE(drained);
 
@@ -100,22 +100,79 @@ TEST_F(ServiceTest, DrainFinishesQueuedJobsAndThenTells) {
 
 TEST_F(ServiceTest, DrainOfAnIdleServiceIsDoneAtOnce) {
   int drained = 0;
-  service->Drain([&] { ++drained; });
-  service->Drain([&] { ++drained; });
+  DrainService([&] { ++drained; });
+  DrainService([&] { ++drained; });
   RunLoops();
   EXPECT_EQ(drained, 2);
 }
 
-TEST_F(ServiceTest, OperatorsMayLookAtADaemonThatDrains) {
-  service->Drain([] {});
-  const auto client =
-      service->OpenSession({5, 1000, {}, "cam", false},
-                           std::make_shared<testing::RecordingSink>(), nullptr);
-  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
-  const auto operators =
-      service->OpenSession({1, 0, {}, "rknnctl", true},
-                           std::make_shared<testing::RecordingSink>(), nullptr);
-  EXPECT_TRUE(operators.ok()) << operators.status();
+TEST_F(ServiceTest, UndoneDrainTakesWorkAgain) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  std::vector<bool> told;
+  service->set_draining([&](bool draining) { told.push_back(draining); });
+  DrainService();
+  const TestSession late = Open();
+  EXPECT_EQ(Create(late, 1, "bytes=16")->code(),
+            absl::StatusCode::kUnavailable);
+
+  EXPECT_TRUE(service->UndoDrain().ok());
+
+  EXPECT_FALSE(service->Status().draining);
+  MakeReady(late, 1, "bytes=16");
+  ASSERT_TRUE(Submit(late, 1, 0).ok());
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  RunReady();
+  EXPECT_TRUE(late.sink->last().status.ok()) << late.sink->last().status;
+  EXPECT_TRUE(session.sink->last().status.ok()) << session.sink->last().status;
+  EXPECT_EQ(told, (std::vector<bool>{true, false}));
+}
+
+TEST_F(ServiceTest, WhoWaitsForADrainHearsThatItWasUndone) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  std::vector<absl::Status> heard;
+  service->BeginDrain(
+      Drain::Reason::kOperator,
+      [&](const absl::Status& status) { heard.push_back(status); });
+  EXPECT_TRUE(service->UndoDrain().ok());
+  ASSERT_EQ(heard.size(), 1U);
+  EXPECT_EQ(heard[0].code(), absl::StatusCode::kAborted);
+  RunReady();
+  RunLoops();
+  EXPECT_EQ(heard.size(), 1U);
+}
+
+// The last job has ended, which is on its way to the loop, as the drain is
+// undone and begun anew behind another job.
+TEST_F(ServiceTest, AnEarlierDrainsEndIsNoEndOfTheNext) {
+  const TestSession session = Open();
+  MakeReady(session, 1, "bytes=16");
+  service->BeginDrain(Drain::Reason::kOperator, [](const absl::Status&) {});
+  EXPECT_TRUE(service->UndoDrain().ok());
+  ASSERT_TRUE(Submit(session, 1, 0).ok());
+  bool drained = false;
+  DrainService([&] { drained = true; });
+  RunLoops();
+  EXPECT_FALSE(drained);
+  RunReady();
+  RunLoops();
+  EXPECT_TRUE(drained);
+}
+
+TEST_F(ServiceTest, OnlyADrainThatEndsNotInAStopCanBeUndone) {
+  const absl::Status none = service->UndoDrain();
+  EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()),
+              ::testing::HasSubstr("not draining"));
+  DrainService();
+  service->BeginDrain(Drain::Reason::kStop, [](const absl::Status&) {});
+  const absl::Status stops = service->UndoDrain();
+  EXPECT_EQ(stops.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(stops.message()),
+              ::testing::HasSubstr("being stopped"));
+  EXPECT_TRUE(service->Status().draining);
 }
 
 TEST_F(ServiceTest, DrainEndsWhenTheLastSessionVanishes) {
@@ -123,7 +180,7 @@ TEST_F(ServiceTest, DrainEndsWhenTheLastSessionVanishes) {
   MakeReady(session, 1, "bytes=16");
   ASSERT_TRUE(Submit(session, 1, 0).ok());
   bool drained = false;
-  service->Drain([&] { drained = true; });
+  DrainService([&] { drained = true; });
   RunLoops();
   EXPECT_FALSE(drained);
   service->CloseSession(session->id());
@@ -135,10 +192,8 @@ TEST_F(ServiceTest, DrainingServiceRefusesNewWork) {
   const TestSession session = Open();
   MakeReady(session, 1, "bytes=16");
   EXPECT_FALSE(service->Status().draining);
-  service->Drain([] {});
+  DrainService();
   EXPECT_TRUE(service->Status().draining);
-  EXPECT_EQ(service->OpenSession({}, nullptr, nullptr).status().code(),
-            absl::StatusCode::kUnavailable);
   EXPECT_EQ(Create(session, 2, "bytes=16")->code(),
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(Upload(session, "x")->code(), absl::StatusCode::kUnavailable);

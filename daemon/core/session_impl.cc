@@ -417,7 +417,7 @@ absl::Status SessionImpl::CheckTenant(const CountLimit& limit,
 
 absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (parts_->draining) {
+  if (parts_->drain->refuses()) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new contexts");
   }

@@ -17,6 +17,7 @@
 #include "daemon/core/admission.h"
 #include "daemon/core/buffer_table.h"
 #include "daemon/core/context.h"
+#include "daemon/core/drain.h"
 #include "daemon/core/job_gate_impl.h"
 #include "daemon/core/leases.h"
 #include "daemon/core/ledger.h"
@@ -45,7 +46,8 @@ struct ServiceParts {
   LogSink* log = nullptr;           // the daemon's; or null
   SessionLimits limits;
   bool vendor_sharing = false;
-  bool draining = false;
+  // Null once the service has gone, which jobs that outlive it see by that.
+  std::shared_ptr<Drain> drain = std::make_shared<Drain>();
   std::shared_ptr<Ledger> ledger;
   std::shared_ptr<Account> internal_memory;  // arenas
   std::shared_ptr<ModelRegistry> models;
@@ -136,8 +138,8 @@ class SessionImpl final : public Session,
   void End();
   // Jobs that had not been answered when it ended.
   [[nodiscard]] size_t abandoned() const { return abandoned_; }
-  // The daemon drains: jobs are answered with UNAVAILABLE.
-  void Refuse() { gate_->Refuse(); }
+  // While the daemon drains, jobs are answered with UNAVAILABLE.
+  void SetRefusing(bool refusing) { gate_->SetRefusing(refusing); }
 
   [[nodiscard]] SessionReport Report() const;
   void AppendContexts(std::vector<ContextReport>* reports) const;

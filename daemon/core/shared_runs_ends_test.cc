@@ -179,7 +179,7 @@ TEST_F(SharedRunsEndsTest, DrainWaitsForReadersToo) {
   const Reader a = MakeReader(1), b = MakeReader(2);
   RunForBoth(a, b);
   bool drained = false;
-  service->Drain([&] { drained = true; });
+  DrainService([&] { drained = true; });
   RunLoops();
   EXPECT_FALSE(drained);
   ASSERT_TRUE(device.Release());

@@ -54,7 +54,8 @@ absl::Status Network::ServeGrpc() {
     log_.Write(transport::Severity::kInfo,
                absl::StrCat("gRPC at '", address, "'", tls ? " with TLS" : ""));
   }
-  runtime_.service().set_draining([this] { grpc_->Drain(); });
+  runtime_.service().set_draining(
+      [this](bool draining) { grpc_->SetDraining(draining); });
   return absl::OkStatus();
 }
 

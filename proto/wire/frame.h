@@ -67,6 +67,7 @@ enum class Verb : uint16_t {
   kPinClocks = 107,
   kOpenDoor = 108,
   kCloseDoor = 109,
+  kUndoDrain = 110,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
   kLogLine = 201,

@@ -163,12 +163,41 @@ TEST_P(RknnctlBoardTest, DrainWaitsForTheLastJobAndSaysWhoIsLeft) {
   KillDaemon();  // which waits for the job that hangs
 }
 
-TEST_P(RknnctlBoardTest, DrainOfAnIdleDaemonIsDoneAndItTakesNobodyNew) {
+TEST_P(RknnctlBoardTest, DrainedDaemonCanBeLookedAtAndTheDrainUndone) {
   Start();
   const json idle = Ask({"drain"});
   EXPECT_EQ(idle["idle"], true);
   EXPECT_THAT(OfOthers(idle["sessions"]), SizeIs(0));
-  EXPECT_EQ(Run({"infer", model_.path}).exit_code, 1);
+  EXPECT_EQ(Ask({"status"})["draining"], true);
+  EXPECT_EQ(Ask({"drain", "--undo"})["draining"], false);
+  EXPECT_EQ(Ask({"status"})["draining"], false);
+  EXPECT_EQ(Run({"infer", model_.path}).exit_code, 0);
+  const RknnctlResult again = Run({"drain", "--undo"});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("not draining"));
+}
+
+TEST_P(RknnctlBoardTest, ProgramsWaitForTheEndOfADrainForTheirTime) {
+  Start();
+  auto patient = StartClient({}, target_);
+  auto hasty = StartClient({{"RKNND_RESTART_WAIT", "1"}}, target_);
+  for (ClientProcess* const client : {patient.get(), hasty.get()}) {
+    ASSERT_TRUE(Done(client->Do("init a " + model_.path)));
+    ASSERT_TRUE(Done(client->Do("bind_all a")));
+    ASSERT_TRUE(Done(client->Do("run a")));
+  }
+  ASSERT_EQ(Ask({"drain"})["idle"], true);
+  auto late = StartClient({}, target_);
+  patient->Send("run a");
+  late->Send("init a " + model_.path);
+  const Reply refused = hasty->Do("run a");
+  EXPECT_FALSE(refused.ok);
+  EXPECT_THAT(refused.text, HasSubstr("draining"));
+  // The others have waited for as long, and still do.
+  ASSERT_EQ(Ask({"drain", "--undo"})["draining"], false);
+  EXPECT_TRUE(Done(patient->Receive()));
+  EXPECT_TRUE(Done(late->Receive()));
+  EXPECT_TRUE(Done(hasty->Do("run a")));
 }
 
 TEST_P(RknnctlBoardTest, ResetIsDoneWhereThereIsADeviceToReset) {

@@ -149,6 +149,14 @@ class CoreTest : public ::testing::Test {
   absl::Status Submit(const TestSession& session, uint32_t context,
                       uint32_t slot, uint32_t sequence = 1);
   void RunReady() { service->runner().RunReady(); }
+  // As an operator; `done` when nothing runs any more.
+  void DrainService(const std::function<void()>& done = [] {}) {
+    service->BeginDrain(Drain::Reason::kOperator,
+                        [done](const absl::Status& status) {
+                          EXPECT_TRUE(status.ok()) << status;
+                          done();
+                        });
+  }
 
   static ModelId Id(const std::string& model, const std::string& options = "");
   static BindRequest BindTo(uint32_t context, driver::Direction direction,

@@ -22,9 +22,10 @@ class GrpcEndpoint {
   // Where a service handles methods without generated code; null: it has none.
   virtual grpc::CallbackGenericService* generic() { return nullptr; }
 
-  // New work is refused with UNAVAILABLE from now on; what runs goes on.
-  // Thread: loop.
-  virtual void Drain() = 0;
+  // New work is refused with UNAVAILABLE from now on, or taken again; what runs
+  // goes on. Where all work is done by sessions, the core does that. Thread:
+  // loop.
+  virtual void SetDraining(bool /*draining*/) {}
   // Ends every open call soon: none may keep the server from shutting down.
   // Nothing is posted to the loop after the return. Thread: loop.
   virtual void Stop() = 0;

@@ -119,7 +119,7 @@ class GrpcServerImpl final : public GrpcServer {
   [[nodiscard]] std::vector<std::string> addresses() const override {
     return names_;
   }
-  void Drain() override;
+  void SetDraining(bool draining) override;
   void Stop() override;
 
  private:
@@ -304,11 +304,11 @@ void GrpcServerImpl::Give(base::UniqueFd connection) {
   connections_->HandleNewConnection(&parameters);
 }
 
-void GrpcServerImpl::Drain() {
-  for (const auto& endpoint : endpoints_) endpoint->Drain();
-  loop_->Post([this] {
+void GrpcServerImpl::SetDraining(bool draining) {
+  for (const auto& endpoint : endpoints_) endpoint->SetDraining(draining);
+  loop_->Post([this, draining] {
     if (server_ != nullptr) {
-      server_->GetHealthCheckService()->SetServingStatus(false);
+      server_->GetHealthCheckService()->SetServingStatus(!draining);
     }
   });
 }

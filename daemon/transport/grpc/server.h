@@ -33,7 +33,7 @@ class GrpcServer {
   // As configured, with the ports that the kernel chose where 0 was asked for.
   [[nodiscard]] virtual std::vector<std::string> addresses() const = 0;
   // Health says NOT_SERVING, new work is refused, what runs goes on.
-  virtual void Drain() = 0;
+  virtual void SetDraining(bool draining) = 0;
   // Ends all calls and connections. Called once, before destruction.
   virtual void Stop() = 0;
 };

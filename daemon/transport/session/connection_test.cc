@@ -113,7 +113,7 @@ TEST_F(ConnectionTest, VerbsOfOperatorsAreServedOnAdminSockOnly) {
   EXPECT_THAT(ReasonOf(refused), HasSubstr("admin.sock"));
 }
 
-TEST_F(ConnectionTest, DrainedDaemonNamesWhoIsLeftAndTakesNobody) {
+TEST_F(ConnectionTest, DrainedDaemonNamesWhoIsLeftAndCanBeLookedAt) {
   TestClient client = ConnectAndGreet();
   TestClient admin = ConnectAndGreet(true);
   const wire::Frame reply = admin.Call(wire::Verb::kDrain, wire::Empty{});
@@ -121,7 +121,14 @@ TEST_F(ConnectionTest, DrainedDaemonNamesWhoIsLeftAndTakesNobody) {
   ASSERT_TRUE(left.ok());
   EXPECT_EQ(left->sessions.size(), 2U);
   TestClient late = Connect();
-  EXPECT_EQ(late.SayHello().code, base::Code::kUnavailable);
+  EXPECT_EQ(late.SayHello().code, base::Code::kOk);
+  wire::ReportRequest status{};
+  status.kind = rknnd_v1_ReportKind_REPORT_STATUS;
+  EXPECT_EQ(late.Call(wire::Verb::kReport, status).code, base::Code::kOk);
+  EXPECT_EQ(late.Call(wire::Verb::kUndoDrain, wire::Empty{}).code,
+            base::Code::kPermissionDenied);
+  EXPECT_EQ(admin.Call(wire::Verb::kUndoDrain, wire::Empty{}).code,
+            base::Code::kOk);
 }
 
 TEST_F(ConnectionTest, BodyThatIsNoMessageIsAnswered) {

@@ -122,6 +122,8 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
       return reply(SyncBuffer(request));
     case wire::Verb::kDrain:
       return Drain(reply);
+    case wire::Verb::kUndoDrain:
+      return reply(Done(service_->UndoDrain()));
     case wire::Verb::kSetFault:
       return SetFault(request, reply);
     case wire::Verb::kListFaults:
@@ -469,13 +471,16 @@ void Requests::ClearFault(const wire::Frame& request,
 }
 
 void Requests::Drain(const ReplyCallback& reply) {
-  service_->Drain([reply, service = service_] {
-    wire::DrainReply left;
-    for (const core::SessionReport& session : service->Sessions()) {
-      left.sessions.push_back(ToSessionReport(session));
-    }
-    reply(Answer(left));
-  });
+  service_->BeginDrain(
+      core::Drain::Reason::kOperator,
+      [reply, service = service_](const absl::Status& status) {
+        if (!status.ok()) return reply(Failure(status));
+        wire::DrainReply left;
+        for (const core::SessionReport& session : service->Sessions()) {
+          left.sessions.push_back(ToSessionReport(session));
+        }
+        reply(Answer(left));
+      });
 }
 
 }  // namespace rknnd::transport

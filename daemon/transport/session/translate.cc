@@ -153,6 +153,8 @@ std::string VerbName(wire::Verb verb) {
       return "SyncBuffer";
     case wire::Verb::kDrain:
       return "Drain";
+    case wire::Verb::kUndoDrain:
+      return "UndoDrain";
     case wire::Verb::kSetFault:
       return "SetFault";
     case wire::Verb::kListFaults:

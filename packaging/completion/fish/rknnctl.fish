@@ -60,6 +60,7 @@ complete -c rknnctl -n '__fish_seen_subcommand_from logs' -l follow -d 'And thos
 complete -c rknnctl -n '__fish_seen_subcommand_from logs' -l set-level -x -a '0 1 2 3 4 5' -d 'From now on'
 complete -c rknnctl -n '__fish_seen_subcommand_from reset' -l yes -d 'Do it'
 complete -c rknnctl -n '__fish_seen_subcommand_from drain' -l wait -x -d 'Seconds at most'
+complete -c rknnctl -n '__fish_seen_subcommand_from drain' -l undo -d 'Take new work again'
 complete -c rknnctl -n '__fish_seen_subcommand_from perf' -l runs -x -d 'Of the whole model'
 complete -c rknnctl -n '__fish_seen_subcommand_from perf' -l fix-freq -d 'Clocks at their highest meanwhile'
 complete -c rknnctl -n '__fish_seen_subcommand_from accuracy' -l golden -r -F -d 'The float model'

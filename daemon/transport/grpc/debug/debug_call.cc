@@ -17,9 +17,8 @@ absl::Status DebugCalls::Add(std::shared_ptr<DebugCall> call) {
   DebugCall* const key = call.get();
   // Also where it is refused: gRPC has it until it says otherwise.
   calls_.emplace(key, std::move(call));
-  if (!stopped_ && !draining_) return absl::OkStatus();
-  return absl::UnavailableError(
-      "the daemon is draining and takes no new calls");
+  if (!stopped_) return absl::OkStatus();
+  return absl::UnavailableError("the daemon stops and takes no new calls");
 }
 
 void DebugCalls::Remove(DebugCall* call) {

@@ -43,9 +43,8 @@ class DebugCalls {
   // Thread: any.
   absl::Status Add(std::shared_ptr<DebugCall> call);
   void Remove(DebugCall* call);
-  // New ones are refused. Thread: loop, as the next.
-  void Drain() { draining_ = true; }
-  // All end, and nothing is posted to the loop any more.
+  // All end, new ones are refused, and nothing is posted to the loop any more.
+  // Thread: loop.
   void Stop();
 
   [[nodiscard]] OwnSession::Parts parts() const;
@@ -57,7 +56,6 @@ class DebugCalls {
 
  private:
   base::Mutex mutex_;
-  std::atomic<bool> draining_{false};
   bool stopped_ RKNND_GUARDED_BY(mutex_) = false;
   std::unordered_map<DebugCall*, std::shared_ptr<DebugCall>> calls_
       RKNND_GUARDED_BY(mutex_);

@@ -263,11 +263,19 @@ void Answer(ResetCall& call) {
 using DrainCall = Unary<v1::DebugDrainRequest, v1::DebugDrainReply>;
 void Answer(DrainCall& call) {
   core::Service* const service = call.calls().daemon.service;
-  service->Drain([&call, self = call.shared_from_this(), service] {
-    if (call.ended()) return;
-    call.reply.set_sessions(service->Status().sessions);
-    call.End(absl::OkStatus());
-  });
+  service->BeginDrain(core::Drain::Reason::kOperator,
+                      [&call, self = call.shared_from_this(),
+                       service](const absl::Status& status) {
+                        if (call.ended()) return;
+                        if (status.ok())
+                          call.reply.set_sessions(service->Status().sessions);
+                        call.End(status);
+                      });
+}
+
+using UndoDrainCall = Unary<v1::DebugUndoDrainRequest, v1::DebugUndoDrainReply>;
+void Answer(UndoDrainCall& call) {
+  call.End(call.calls().daemon.service->UndoDrain());
 }
 
 // ---- the service ------------------------------------------------------------
@@ -281,7 +289,6 @@ class DebugEndpoint final : public GrpcEndpoint,
       : calls_(std::make_shared<DebugCalls>(environment)) {}
 
   grpc::Service& service() override { return *this; }
-  void Drain() override { calls_->Drain(); }
   void Stop() override { calls_->Stop(); }
 
  private:
@@ -350,6 +357,11 @@ class DebugEndpoint final : public GrpcEndpoint,
                                   const v1::DebugDrainRequest* request,
                                   v1::DebugDrainReply* reply) override {
     return Start(context, request, reply, "draining the daemon");
+  }
+  grpc::ServerUnaryReactor* UndoDrain(Context* context,
+                                      const v1::DebugUndoDrainRequest* request,
+                                      v1::DebugUndoDrainReply* reply) override {
+    return Start(context, request, reply, "undoing a drain");
   }
 
   const std::shared_ptr<DebugCalls> calls_;

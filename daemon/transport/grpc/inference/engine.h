@@ -78,7 +78,7 @@ class Engine final : public std::enable_shared_from_this<Engine> {
   void OnRegionGone(uint64_t region);
 
   // Thread: loop.
-  void Drain();
+  void SetDraining(bool draining);
   // Every run is finished, if not with its answer, when it returns; nothing is
   // posted to the loop afterwards.
   void Stop();

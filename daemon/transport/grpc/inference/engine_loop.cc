@@ -193,9 +193,9 @@ bool Engine::Sweep(bool all) {
   return !unused.empty();
 }
 
-void Engine::Drain() {
+void Engine::SetDraining(bool draining) {
   base::MutexLock lock(mutex_);
-  draining_ = true;
+  draining_ = draining;
 }
 
 void Engine::Stop() {

@@ -69,9 +69,9 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
 
   grpc::Service& service() override { return *this; }
   grpc::CallbackGenericService* generic() override { return calls_.get(); }
-  void Drain() override {
-    draining_ = true;
-    engine_->Drain();
+  void SetDraining(bool draining) override {
+    draining_ = draining;
+    engine_->SetDraining(draining);
   }
   void Stop() override {
     draining_ = true;

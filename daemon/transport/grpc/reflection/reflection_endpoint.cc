@@ -114,7 +114,6 @@ class ReflectionEndpoint final
       private v1alpha::ServerReflection::CallbackService {
  public:
   grpc::Service& service() override { return *this; }
-  void Drain() override {}
   // What is open is cut when the server shuts down.
   void Stop() override {}
 

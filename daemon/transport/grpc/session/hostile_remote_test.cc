@@ -272,20 +272,6 @@ TEST(HostileRemote, WhoDoesNotReadIsDisconnected) {
   remote.daemon().WaitUntil([](const auto& s) { return s.sessions == 0; });
 }
 
-TEST(HostileRemote, ADrainingDaemonTakesNobodyAndKeepsWhoIsThere) {
-  RemoteDaemon remote;
-  RemoteClient client(remote);
-  ASSERT_EQ(client.SayHello().code, Code::kOk);
-  client.MakeReady(1);
-  remote.Drain();
-  RemoteClient late(remote);
-  const auto [code, text] = late.End();
-  EXPECT_EQ(code, static_cast<int>(Code::kUnavailable));
-  EXPECT_THAT(text, HasSubstr("draining"));
-  client.Run(0, 1, std::string(64, 'a'), false, 64);
-  EXPECT_EQ(client.WaitForRun(0).code, Code::kOk);
-}
-
 TEST(HostileRemote, StoppingEndsEveryCall) {
   RemoteDaemon remote;
   RemoteClient stranger(remote);

@@ -25,8 +25,7 @@ constexpr base::Nanoseconds kTick = base::kSecond;
 constexpr size_t kMaxStrangers = 64;
 
 absl::Status Stopping() {
-  return absl::UnavailableError(
-      "the daemon is draining and takes no new sessions");
+  return absl::UnavailableError("the daemon stops and takes no new sessions");
 }
 
 class SessionEndpoint final
@@ -55,10 +54,8 @@ class SessionEndpoint final
 
   grpc::Service& service() override { return *this; }
 
-  void Drain() override { draining_ = true; }
-
   void Stop() override {
-    draining_ = true;
+    stopping_ = true;
     environment_->loop->Shut();
     ended_ = true;
     if (timer_ != 0) loop_->CancelTimer(timer_);
@@ -106,7 +103,7 @@ class SessionEndpoint final
  private:
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
       grpc::CallbackServerContext* context) override {
-    if (draining_) return RefuseRemoteStream(Stopping());
+    if (stopping_) return RefuseRemoteStream(Stopping());
     const auto peer = environment_->daemon.doorman->Admit(*context);
     if (!peer.ok()) return RefuseRemoteStream(peer.status());
     return StartRemoteStream(environment_, ToSessionPeer(*peer), peer->account,
@@ -135,7 +132,7 @@ class SessionEndpoint final
 
   base::EventLoop* const loop_;
   std::shared_ptr<const TunnelEnvironment> environment_;
-  std::atomic<bool> draining_{false};
+  std::atomic<bool> stopping_{false};
   // The loop's.
   base::EventLoop::TimerId timer_ = 0;
   bool ended_ = false;

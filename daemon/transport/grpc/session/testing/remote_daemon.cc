@@ -70,10 +70,6 @@ RemoteDaemon::RemoteDaemon(const TestDaemonOptions& options, bool insecure)
 
 RemoteDaemon::~RemoteDaemon() { Stop(); }
 
-void RemoteDaemon::Drain() {
-  daemon_.RunOnLoop([this] { server_->endpoint->Drain(); });
-}
-
 void RemoteDaemon::Stop() {
   if (server_->server == nullptr) return;
   daemon_.RunOnLoop([this] { server_->endpoint->Stop(); });

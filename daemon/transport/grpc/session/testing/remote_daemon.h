@@ -33,7 +33,6 @@ class RemoteDaemon {
 
   TestDaemon& daemon() { return daemon_; }
   [[nodiscard]] const std::string& address() const { return address_; }
-  void Drain();
   // As the daemon's end: all calls have ended when it returns.
   void Stop();
 
