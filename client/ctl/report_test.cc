@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/posix/clock.h"
+
 namespace rknnd::client {
 namespace {
 
