@@ -22,6 +22,15 @@ struct Region {
   uint64_t address = 0;  // as the NPU sees its first byte
   std::span<std::byte> bytes;
   bool writable = true;
+
+  // `size` bytes from `at`; null: they are not all inside.
+  [[nodiscard]] std::byte* At(uint64_t at, uint64_t size) const {
+    const uint64_t inside = at - address;
+    if (at < address || inside > bytes.size() || size > bytes.size() - inside) {
+      return nullptr;
+    }
+    return bytes.data() + inside;
+  }
 };
 
 class Memory {
@@ -37,13 +46,13 @@ class Memory {
   [[nodiscard]] const std::byte* Readable(uint64_t address,
                                           uint64_t size) const;
   [[nodiscard]] std::byte* Writable(uint64_t address, uint64_t size) const;
+  // The range itself; null: no range holds all of it.
+  [[nodiscard]] const Region* Find(uint64_t address, uint64_t size) const;
 
   // Ordered by address.
   [[nodiscard]] std::span<const Region> regions() const { return regions_; }
 
  private:
-  [[nodiscard]] const Region* Find(uint64_t address, uint64_t size) const;
-
   std::vector<Region> regions_;
 };
 
