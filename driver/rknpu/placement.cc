@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "driver/rknpu/registers/registers.h"
 
 namespace rknnd::rknpu {
 namespace {
@@ -42,8 +43,7 @@ absl::StatusOr<std::vector<bool>> FindWritten(const ProgramFile& file) {
     if (use == AddressUse::kNone) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the address of tensor '", file.tensors[relocation.tensor].name,
-          "' belongs into register 0x", absl::Hex(command & 0xffff),
-          " of block 0x", absl::Hex(command >> 48),
+          "' belongs into ", NameOf(Decode(command).reg),
           ", which is not known to take an address (word ", relocation.word,
           ")"));
     }

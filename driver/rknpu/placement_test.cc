@@ -102,7 +102,7 @@ TEST(PlacementTest, AnAddressInAnotherRegisterIsRefused) {
 
   ASSERT_FALSE(placement.ok());
   EXPECT_THAT(std::string(placement.status().message()),
-              HasSubstr("'x' belongs into register 0x1020 of block 0x201"));
+              HasSubstr("'x' belongs into CNA DATA_SIZE0 (0x1020)"));
 }
 
 TEST(PlacementTest, AConstantLargerThanItsRoomIsRefused) {
