@@ -54,9 +54,9 @@ void Access::Fail(absl::Status status) {
 
 bool Access::Holds(uint64_t bytes, uint16_t reg) {
   if (bytes <= total_) return true;
-  Fail(absl::OutOfRangeError(
-      absl::StrCat(NameOf(reg), " asks for ", bytes,
-                   " bytes; the job's memory has ", total_)));
+  Fail(absl::OutOfRangeError(absl::StrCat(NameOf(reg), " asks for ", bytes,
+                                          " bytes; the job's memory has ",
+                                          total_)));
   return false;
 }
 

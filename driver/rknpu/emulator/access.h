@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "driver/rknpu/emulator/emulator.h"
 #include "driver/rknpu/emulator/memory.h"
 

@@ -179,8 +179,8 @@ bool PlainStages::Put(uint32_t s, uint32_t y, uint32_t x, const int64_t* values,
     }
     v = Stage(spec_.bs, bs_, true, channel, v);
     v = Stage(spec_.bn, bn_, false, channel, v);
-    v = ElementWise(v, operands == nullptr ? int8_t{0}
-                                           : static_cast<int8_t>(operands[i]));
+    v = ElementWise(
+        v, operands == nullptr ? int8_t{0} : static_cast<int8_t>(operands[i]));
     atom[i] = Convert(v);
   }
   if (outgrown_) {
