@@ -25,6 +25,11 @@ class Access {
   const std::byte* Read(uint64_t address, uint64_t size, uint16_t reg);
   std::byte* Write(uint64_t address, uint64_t size, uint16_t reg);
 
+  // The first of `size` bytes from `address`, if they lie in one range (which
+  // may be written, for `write`); else null, and nothing failed.
+  [[nodiscard]] std::byte* Whole(int64_t address, uint64_t size,
+                                 bool write) const;
+
   // Whether the task may go on: nothing failed, nobody stopped the job. Asked
   // in every loop that may take longer than some milliseconds.
   bool GoesOn();
