@@ -38,6 +38,14 @@ std::byte* Access::Write(uint64_t address, uint64_t size, uint16_t reg) {
   return region->At(address, size);
 }
 
+std::byte* Access::Whole(int64_t address, uint64_t size, bool write) const {
+  if (address < 0 || size == 0) return nullptr;
+  const auto at = static_cast<uint64_t>(address);
+  const Region* const region = memory_.Find(at, size);
+  if (region == nullptr || (write && !region->writable)) return nullptr;
+  return region->At(at, size);
+}
+
 bool Access::GoesOn() {
   const auto raised = [](const std::atomic<bool>* flag) {
     return flag != nullptr && flag->load(std::memory_order_relaxed);
@@ -54,9 +62,9 @@ void Access::Fail(absl::Status status) {
 
 bool Access::Holds(uint64_t bytes, uint16_t reg) {
   if (bytes <= total_) return true;
-  Fail(absl::OutOfRangeError(
-      absl::StrCat(NameOf(reg), " asks for ", bytes,
-                   " bytes; the job's memory has ", total_)));
+  Fail(absl::OutOfRangeError(absl::StrCat(NameOf(reg), " asks for ", bytes,
+                                          " bytes; the job's memory has ",
+                                          total_)));
   return false;
 }
 

@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "driver/rknpu/emulator/emulator.h"
 #include "driver/rknpu/emulator/memory.h"
 
@@ -24,6 +24,11 @@ class Access {
   // `size` bytes from `address`; null: not allowed, status() says why.
   const std::byte* Read(uint64_t address, uint64_t size, uint16_t reg);
   std::byte* Write(uint64_t address, uint64_t size, uint16_t reg);
+
+  // The first of `size` bytes from `address`, if they lie in one range (which
+  // may be written, for `write`); else null, and nothing failed.
+  [[nodiscard]] std::byte* Whole(int64_t address, uint64_t size,
+                                 bool write) const;
 
   // Whether the task may go on: nothing failed, nobody stopped the job. Asked
   // in every loop that may take longer than some milliseconds.

@@ -21,8 +21,8 @@ constexpr uint64_t kMostValues = uint64_t{1} << 26;
 
 // What is off in all programs that are known.
 void ExpectUnused(TaskRegisters& registers) {
-  for (uint16_t reg : {0x1060, 0x1064, 0x1074, 0x1100, 0x1104, 0x1180, 0x301c,
-                       0x3030}) {
+  for (uint16_t reg :
+       {0x1060, 0x1064, 0x1074, 0x1100, 0x1104, 0x1180, 0x301c, 0x3030}) {
     registers.Expect(reg, 0);
   }
   for (uint16_t reg = 0x1140; reg <= 0x117c; reg += 4) {
@@ -118,8 +118,8 @@ void ReadFeature(TaskRegisters& registers, ConvSpec& spec) {
   const int64_t line = registers.Bits(kLineStride, 0, 28);
   const int64_t surface = registers.SignedBits(kSurfaceStride, 0, 28);
   if (feature.interleaved != 0) {
-    feature.line_step = (line + 15) / 16 * 16 * feature.interleaved *
-                        BytesOf(spec.precision);
+    feature.line_step =
+        (line + 15) / 16 * 16 * feature.interleaved * BytesOf(spec.precision);
   } else if (registers.Bits(kMode, 29, 1) != 0) {
     feature.line_step = line * kAtom;
     feature.surface_step = (surface + feature.width) * kAtom;

@@ -11,7 +11,7 @@ namespace rknnd::rknpu {
 namespace {
 
 // Values of a block's pointer register.
-constexpr uint32_t kPingPong = 0xe;  // the banks take turns
+constexpr uint32_t kPingPong = 0xe;    // the banks take turns
 constexpr uint32_t kFirstBank = 0x30;  // bank 0, and no turns
 constexpr uint16_t kTableConfig = 0x4100, kTableData = 0x4104;
 constexpr size_t kChainWords = 4;
@@ -43,18 +43,17 @@ void CoreState::Reset() {
 absl::Status CoreState::Load(const Task& task, const Task* next, size_t others,
                              const Memory& memory) {
   if (task.commands % sizeof(uint64_t) != 0 || task.words == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its commands are ", task.words, " words at 0x",
-                     absl::Hex(task.commands)));
+    return absl::InvalidArgumentError(absl::StrCat("its commands are ",
+                                                   task.words, " words at 0x",
+                                                   absl::Hex(task.commands)));
   }
   const uint64_t bytes =
       (uint64_t{task.words} + kChainWords) * sizeof(uint64_t);
   const std::byte* const words = memory.Readable(task.commands, bytes);
   if (words == nullptr) {
-    return absl::OutOfRangeError(
-        absl::StrCat("its ", task.words, " commands and the chain at 0x",
-                     absl::Hex(task.commands),
-                     " are not inside the job's memory"));
+    return absl::OutOfRangeError(absl::StrCat(
+        "its ", task.words, " commands and the chain at 0x",
+        absl::Hex(task.commands), " are not inside the job's memory"));
   }
   RKNND_RETURN_IF_ERROR(CheckChain(task, next, others, words));
   RKNND_RETURN_IF_ERROR(Points(task, words));
@@ -93,9 +92,9 @@ absl::Status CoreState::Points(const Task& task, const std::byte* words) {
         block.block == Block::kCna || block.block == Block::kCore;
     if ((task.enable_mask & block.enable) != 0 && values[i] == 0 &&
         !by_kernel) {
-      return absl::UnimplementedError(absl::StrCat(
-          "the task enables the ", block.name, " and does not write ",
-          NameOf(block.pointer)));
+      return absl::UnimplementedError(
+          absl::StrCat("the task enables the ", block.name,
+                       " and does not write ", NameOf(block.pointer)));
     }
   }
   return absl::OkStatus();
@@ -107,11 +106,11 @@ absl::Status CoreState::Write(const Task& task, uint64_t word) {
   if (block == nullptr || block->enable == 0 ||
       command.reg >> 12 != block->page ||
       FindRegister(command.reg) == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        NameOf(command.reg), " of target 0x",
-        absl::Hex(command.target, absl::kZeroPad4), ", value 0x",
-        absl::Hex(command.value, absl::kZeroPad8),
-        ": no such register is known"));
+    return absl::UnimplementedError(
+        absl::StrCat(NameOf(command.reg), " of target 0x",
+                     absl::Hex(command.target, absl::kZeroPad4), ", value 0x",
+                     absl::Hex(command.value, absl::kZeroPad8),
+                     ": no such register is known"));
   }
   if ((task.enable_mask & block->enable) == 0) {
     return absl::UnimplementedError(
@@ -179,9 +178,8 @@ absl::Status CoreState::CheckChain(const Task& task, const Task* next,
   }
   const uint32_t waits_for = (length.value >> 16) & 3;
   if (waits_for != 0 && waits_for != others) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it waits for ", waits_for, " other cores, the job has ",
-                     others));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it waits for ", waits_for, " other cores, the job has ", others));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "base/status/status.h"
 #include "driver/rknpu/emulator/core_state.h"
 #include "driver/rknpu/emulator/emulator.h"
+#include "driver/rknpu/emulator/fast/fast_engine.h"
 #include "driver/rknpu/emulator/plain/plain_engine.h"
 #include "driver/rknpu/emulator/report.h"
 
@@ -33,22 +34,27 @@ absl::Status CheckMasks(const Task& task) {
   return absl::OkStatus();
 }
 
+// `fast`: null where the plain engine was asked for.
 absl::Status ExecuteConv(TaskRegisters& registers, const Tables& tables,
-                         Access& access, TaskReport& report) {
+                         fast::FastEngine* fast, Access& access,
+                         TaskReport& report) {
   const ConvSpec conv = ReadConv(registers);
   const OutputSpec output = ReadConvOutput(registers, conv);
   RKNND_RETURN_IF_ERROR(registers.status());
   CountConv(conv, output, report);
-  RunPlainConv(conv, output, tables, access);
+  report.fast = fast != nullptr && fast->RunConv(conv, output, tables, access);
+  if (!report.fast) RunPlainConv(conv, output, tables, access);
   return access.status();
 }
 
 absl::Status ExecuteFlight(TaskRegisters& registers, const Tables& tables,
-                           Access& access, TaskReport& report) {
+                           fast::FastEngine* fast, Access& access,
+                           TaskReport& report) {
   const FlightSpec flight = ReadFlight(registers);
   RKNND_RETURN_IF_ERROR(registers.status());
   CountFlight(flight, report);
-  RunPlainFlight(flight, tables, access);
+  report.fast = fast != nullptr && fast->RunFlight(flight, tables, access);
+  if (!report.fast) RunPlainFlight(flight, tables, access);
   return access.status();
 }
 
@@ -65,6 +71,7 @@ absl::Status ExecutePool(TaskRegisters& registers, Access& access,
 
 struct Machine::Core {
   CoreState state;
+  fast::FastEngine fast;
 
   absl::Status Step(const Task& task, const Task* next, size_t others,
                     const Memory& memory, const RunOptions& options,
@@ -74,16 +81,19 @@ struct Machine::Core {
     RKNND_RETURN_IF_ERROR(CheckMasks(task));
     RKNND_RETURN_IF_ERROR(state.Load(task, next, others, memory));
     TaskRegisters registers = state.Registers(task);
+    fast::FastEngine* const engine =
+        options.engine == Engine::kFast ? &fast : nullptr;
     absl::Status status;
     switch (task.enable_mask) {
       case kFlight:
-        status = ExecuteFlight(registers, state.tables(), access, report);
+        status =
+            ExecuteFlight(registers, state.tables(), engine, access, report);
         break;
       case kPool:
         status = ExecutePool(registers, access, report);
         break;
       default:
-        status = ExecuteConv(registers, state.tables(), access, report);
+        status = ExecuteConv(registers, state.tables(), engine, access, report);
         break;
     }
     state.Finish(task);

@@ -71,8 +71,7 @@ StageSpec ReadStage(TaskRegisters& registers, const StagePlace& at) {
     if (spec.mul_from_memory && !spec.memory.mul) {
       registers.Refuse(at.factor, "the multiplier's reader gives none");
     }
-    spec.factor =
-        static_cast<int16_t>(registers.SignedBits(at.factor, 16, 16));
+    spec.factor = static_cast<int16_t>(registers.SignedBits(at.factor, 16, 16));
     spec.shift = registers.Bits(at.factor, 8, 6);
     if (registers.Bits(kFormat, at.negative_shift, 6) != spec.shift) {
       registers.Refuse(kFormat,
@@ -117,8 +116,7 @@ void ReadTableUse(TaskRegisters& registers, OutputSpec& spec) {
   registers.Only(0x4124, 0x1f);
   registers.Only(0x4128, 0xffff0000);
   registers.Only(0x412c, 0x3e0);
-  spec.slopes.below =
-      static_cast<int16_t>(registers.SignedBits(0x4120, 0, 16));
+  spec.slopes.below = static_cast<int16_t>(registers.SignedBits(0x4120, 0, 16));
   spec.slopes.below_shift = registers.Bits(0x4124, 0, 5);
   spec.slopes.above =
       static_cast<int16_t>(registers.SignedBits(0x4128, 16, 16));
@@ -162,9 +160,9 @@ void ReadOperandPlace(TaskRegisters& registers, bool in_pairs,
   if (spec.operand == Operand::kPixel && in_pairs) {
     spec.base[0] = registers.Value(kSource);
     spec.base[1] = registers.Value(kOperand);
-    spec.pair_step =
-        int64_t{height - 1} * spec.line_step + int64_t{width} * kAtom +
-        static_cast<int32_t>(registers.Value(kOperandNotch));
+    spec.pair_step = int64_t{height - 1} * spec.line_step +
+                     int64_t{width} * kAtom +
+                     static_cast<int32_t>(registers.Value(kOperandNotch));
   } else {
     spec.base[0] = registers.Value(kOperand);
     spec.base[1] = spec.base[0] + static_cast<uint64_t>(surface);
@@ -266,7 +264,8 @@ void ReadStages(TaskRegisters& registers, bool flying, OutputSpec& spec) {
   spec.bn = ReadStage(registers, kBn);
   if (spec.bn.add && spec.bn.mul &&
       (spec.bn.add_from_memory || spec.bn.addend != 0)) {
-    registers.Refuse(kBn.config, "the order of its two operations is not known");
+    registers.Refuse(kBn.config,
+                     "the order of its two operations is not known");
   }
   ReadOw(registers, spec);
   ReadElementWise(registers, flying, spec);
@@ -318,8 +317,8 @@ void ReadUnpool(TaskRegisters& registers, FlightSpec& spec) {
   if (reader.surfaces != 1 || writer.group != reader.window_height ||
       writer.width != reader.width * reader.window_width ||
       writer.height != reader.height || writer.channels != kAtom) {
-    registers.Refuse(kWriter1,
-                     "the writer's size is not the enlarged map's, one surface");
+    registers.Refuse(
+        kWriter1, "the writer's size is not the enlarged map's, one surface");
   }
 }
 
@@ -362,7 +361,8 @@ void ReadCompute(TaskRegisters& registers, FlightSpec& spec) {
   registers.Only(kSourceDma, 0xfff80000);
   ReadStages(registers, true, spec.output);
   if (spec.output.ow) {
-    registers.Refuse(kOwCfg, "there is no sum to multiply without a convolution");
+    registers.Refuse(kOwCfg,
+                     "there is no sum to multiply without a convolution");
   }
   const WriterSpec& writer = spec.output.writer;
   const ReaderSpec& reader = spec.reader;
@@ -410,11 +410,11 @@ OutputSpec ReadConvOutput(TaskRegisters& registers, const ConvSpec& conv) {
                     writer.height == conv.height &&
                     writer.channels == conv.channels;
   spec.by_lines = !same;
-  const bool lines =
-      conv.depthwise && writer.width == 1 && writer.height == conv.width &&
-      conv.channels == writer.group * kAtom &&
-      writer.channels == uint64_t{conv.channels} * conv.height &&
-      spec.ew.operand == Operand::kNone;
+  const bool lines = conv.depthwise && writer.width == 1 &&
+                     writer.height == conv.width &&
+                     conv.channels == writer.group * kAtom &&
+                     writer.channels == uint64_t{conv.channels} * conv.height &&
+                     spec.ew.operand == Operand::kNone;
   if (!same && !lines) {
     registers.Refuse(kWriter1, "the writer's size is not the convolution's");
   }

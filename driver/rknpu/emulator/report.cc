@@ -9,8 +9,8 @@ namespace {
 
 // One atom a clock is taken to go in, and one to come out.
 void Close(uint64_t computing, TaskReport& report) {
-  report.cycles = std::max({computing, report.bytes_read / kAtom,
-                            report.bytes_written / kAtom});
+  report.cycles = std::max(
+      {computing, report.bytes_read / kAtom, report.bytes_written / kAtom});
 }
 
 uint64_t Steps(uint64_t count, uint64_t at_once) {
@@ -47,10 +47,9 @@ void CountConv(const ConvSpec& conv, const OutputSpec& output,
   // 16 kernels; depthwise 64 channels.
   const uint64_t at_once = conv.precision == Precision::kHalf ? 16 : 32;
   const uint64_t computing =
-      conv.depthwise
-          ? pixels * conv.taps() * Steps(feature.channels, 64)
-          : pixels * conv.taps() * Steps(feature.channels, 32) *
-                Steps(conv.kernels, at_once);
+      conv.depthwise ? pixels * conv.taps() * Steps(feature.channels, 64)
+                     : pixels * conv.taps() * Steps(feature.channels, 32) *
+                           Steps(conv.kernels, at_once);
   Close(computing, report);
 }
 
@@ -58,8 +57,7 @@ void CountFlight(const FlightSpec& flight, TaskReport& report) {
   const ReaderSpec& reader = flight.reader;
   const uint64_t atoms =
       uint64_t{reader.width} * reader.height * reader.surfaces;
-  const uint64_t copies =
-      uint64_t{reader.window_width} * reader.window_height;
+  const uint64_t copies = uint64_t{reader.window_width} * reader.window_height;
   report.bytes_read = atoms * kAtom + OperandBytes(flight.output, atoms);
   report.bytes_written = atoms * copies * kAtom;
   Close(atoms, report);

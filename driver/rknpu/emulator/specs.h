@@ -170,7 +170,7 @@ FlightSpec ReadFlight(TaskRegisters& registers);
 
 struct PoolSpec {
   bool average = false;
-  uint32_t width = 0, height = 0;                // input
+  uint32_t width = 0, height = 0;  // input
   uint32_t out_width = 0, out_height = 0, surfaces = 0;
   uint32_t kernel_width = 1, kernel_height = 1;
   uint32_t stride_x = 1, stride_y = 1;

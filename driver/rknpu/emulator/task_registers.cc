@@ -25,8 +25,9 @@ uint32_t TaskRegisters::Value(uint16_t reg) {
     return status_.ok() ? bank->Value(reg) : 0;
   }
   if (status_.ok()) {
-    status_ = absl::UnimplementedError(absl::StrCat(
-        NameOf(reg), " has no value: neither this task nor the one before last "
+    status_ = absl::UnimplementedError(
+        absl::StrCat(NameOf(reg),
+                     " has no value: neither this task nor the one before last "
                      "that used the block writes it"));
   }
   return 0;
@@ -44,8 +45,8 @@ int32_t TaskRegisters::SignedBits(uint16_t reg, unsigned low, unsigned count) {
 
 void TaskRegisters::Only(uint16_t reg, uint32_t mask) {
   if ((Value(reg) & ~mask) != 0) {
-    Refuse(reg, absl::StrCat("only the bits 0x", absl::Hex(mask),
-                             " are known"));
+    Refuse(reg,
+           absl::StrCat("only the bits 0x", absl::Hex(mask), " are known"));
   }
 }
 
@@ -66,9 +67,8 @@ void TaskRegisters::OneOf(uint16_t reg,
 void TaskRegisters::Refuse(uint16_t reg, absl::string_view why) {
   const uint32_t value = Value(reg);
   if (!status_.ok()) return;
-  status_ = absl::UnimplementedError(
-      absl::StrCat(NameOf(reg), " is 0x", absl::Hex(value, absl::kZeroPad8),
-                   ": ", why));
+  status_ = absl::UnimplementedError(absl::StrCat(
+      NameOf(reg), " is 0x", absl::Hex(value, absl::kZeroPad8), ": ", why));
 }
 
 }  // namespace rknnd::rknpu

@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "driver/rknpu/registers/registers.h"
 
 namespace rknnd::rknpu {

@@ -188,11 +188,11 @@ const BlockInfo* BlockOfTarget(uint16_t target) {
 std::span<const RegisterInfo> Registers() { return kRegisters; }
 
 const RegisterInfo* FindRegister(uint16_t reg) {
-  const auto* const at = std::lower_bound(
-      std::begin(kRegisters), std::end(kRegisters), reg,
-      [](const RegisterInfo& info, uint16_t wanted) {
-        return info.reg < wanted;
-      });
+  const auto* const at =
+      std::lower_bound(std::begin(kRegisters), std::end(kRegisters), reg,
+                       [](const RegisterInfo& info, uint16_t wanted) {
+                         return info.reg < wanted;
+                       });
   return at != std::end(kRegisters) && at->reg == reg ? at : nullptr;
 }
 

@@ -52,9 +52,9 @@ struct BlockInfo {
   Block block;
   const char* name;
   uint16_t target;
-  uint16_t page;      // upper four bits of its registers' numbers
-  uint32_t enable;    // its bit of a task's enable mask; 0: none
-  uint16_t pointer;   // register that chooses its bank; 0: none
+  uint16_t page;     // upper four bits of its registers' numbers
+  uint32_t enable;   // its bit of a task's enable mask; 0: none
+  uint16_t pointer;  // register that chooses its bank; 0: none
 };
 // In the order of Block.
 std::span<const BlockInfo> Blocks();

@@ -14,8 +14,7 @@ constexpr uint16_t kFeatureAddress = 0x1070, kWeightAddress = 0x1110,
                    kSize = 0x1020, kKernel = 0x1038;
 
 template <Precision P>
-void Load(const std::byte* from, size_t count,
-          typename Numbers<P>::Value* to) {
+void Load(const std::byte* from, size_t count, typename Numbers<P>::Value* to) {
   if constexpr (P == Precision::kInt8) {
     std::memcpy(to, from, count);
   } else {
@@ -53,8 +52,8 @@ ConvInput<P>::ConvInput(const ConvSpec& spec, Access& access) : spec_(spec) {
 template <Precision P>
 void ConvInput<P>::ReadFeature(Access& access) {
   const FeatureSpec& feature = spec_.feature;
-  feature_.assign(
-      size_t{feature.width} * feature.height * feature.channels, Value{0});
+  feature_.assign(size_t{feature.width} * feature.height * feature.channels,
+                  Value{0});
   const uint32_t per_atom = ChannelsPerAtom(P);
   const uint32_t surfaces =
       feature.interleaved != 0 ? 1 : feature.channels / per_atom;
@@ -70,8 +69,8 @@ void ConvInput<P>::ReadFeature(Access& access) {
                   size_t{y} * feature.width * feature.channels +
                   size_t{s} * per_atom;
       for (uint32_t x = 0; x < feature.width; ++x) {
-        const std::byte* from = access.Read(line + x * size, size,
-                                            kFeatureAddress);
+        const std::byte* from =
+            access.Read(line + x * size, size, kFeatureAddress);
         if (from == nullptr) return;
         Load<P>(from, count, to);
         to += feature.channels;
@@ -88,8 +87,8 @@ void ConvInput<P>::ReadWeights(Access& access) {
   constexpr uint32_t kChannels = 32;
   const uint32_t channels = spec_.feature.channels;
   weights_.assign(size_t{spec_.kernels} * window_size(), Value{0});
-  const std::byte* from = access.Read(
-      spec_.weights, weights_.size() * BytesOf(P), kWeightAddress);
+  const std::byte* from =
+      access.Read(spec_.weights, weights_.size() * BytesOf(P), kWeightAddress);
   if (from == nullptr) return;
   for (uint32_t o0 = 0; o0 < spec_.kernels; o0 += kKernels) {
     const uint32_t some = std::min(kKernels, spec_.kernels - o0);
@@ -139,13 +138,12 @@ void ConvInput<P>::Window(uint32_t y, uint32_t x, Value* window) const {
   const FeatureSpec& feature = spec_.feature;
   const size_t bytes = feature.channels * sizeof(Value);
   for (uint32_t j = 0; j < spec_.kernel_height; ++j) {
-    const int64_t line = Meets(
-        int64_t{y} * spec_.stride_y + j - spec_.pad_top, spec_.spread_y,
-        feature.height);
+    const int64_t line = Meets(int64_t{y} * spec_.stride_y + j - spec_.pad_top,
+                               spec_.spread_y, feature.height);
     for (uint32_t i = 0; i < spec_.kernel_width; ++i) {
-      const int64_t pixel = Meets(
-          int64_t{x} * spec_.stride_x + i - spec_.pad_left, spec_.spread_x,
-          feature.width);
+      const int64_t pixel =
+          Meets(int64_t{x} * spec_.stride_x + i - spec_.pad_left,
+                spec_.spread_x, feature.width);
       const Value* from =
           line < 0 || pixel < 0
               ? pad_.data()

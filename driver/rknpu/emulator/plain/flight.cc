@@ -66,8 +66,8 @@ void Unpool(const FlightSpec& spec, Access& access) {
             const int64_t offset =
                 j * writer.surface_step + y * writer.line_step +
                 int64_t{kAtom} * (x * reader.window_width + i);
-            if (!Copy(copy.data(),
-                      writer.base + static_cast<uint64_t>(offset), access)) {
+            if (!Copy(copy.data(), writer.base + static_cast<uint64_t>(offset),
+                      access)) {
               return false;
             }
           }
@@ -103,14 +103,13 @@ void ByteTranspose(const FlightSpec& spec, Access& access) {
 
 void AtomTranspose(const FlightSpec& spec, Access& access) {
   const WriterSpec& writer = spec.output.writer;
-  ForEachAtom(spec.reader, access,
-              [&](const std::byte* atom, uint32_t s, uint32_t y, uint32_t x) {
-                const int64_t offset = s * writer.line_step +
-                                       x * writer.surface_step +
-                                       int64_t{y} * kAtom;
-                return Copy(atom, writer.base + static_cast<uint64_t>(offset),
-                            access);
-              });
+  ForEachAtom(
+      spec.reader, access,
+      [&](const std::byte* atom, uint32_t s, uint32_t y, uint32_t x) {
+        const int64_t offset =
+            s * writer.line_step + x * writer.surface_step + int64_t{y} * kAtom;
+        return Copy(atom, writer.base + static_cast<uint64_t>(offset), access);
+      });
 }
 
 }  // namespace
@@ -118,9 +117,9 @@ void AtomTranspose(const FlightSpec& spec, Access& access) {
 void RunPlainFlight(const FlightSpec& flight, const Tables& tables,
                     Access& access) {
   const ReaderSpec& reader = flight.reader;
-  if (!access.Holds(uint64_t{reader.width} * reader.height * reader.surfaces *
-                        kAtom,
-                    kReaderSize)) {
+  if (!access.Holds(
+          uint64_t{reader.width} * reader.height * reader.surfaces * kAtom,
+          kReaderSize)) {
     return;
   }
   switch (reader.flight) {

@@ -28,8 +28,8 @@ bool Window(const PoolSpec& spec, uint32_t s, uint32_t y, uint32_t x,
       int8_t values[kAtom];
       std::memset(values, spec.average ? spec.pad : kLeast, kAtom);
       if (inside) {
-        const int64_t offset = s * spec.source_surface +
-                               line * spec.source_line + pixel * kAtom;
+        const int64_t offset =
+            s * spec.source_surface + line * spec.source_line + pixel * kAtom;
         const std::byte* const at = access.Read(
             spec.source + static_cast<uint64_t>(offset), kAtom, kSource);
         if (at == nullptr) return false;
@@ -53,10 +53,10 @@ bool Pixel(const PoolSpec& spec, uint32_t s, uint32_t y, uint32_t x,
            Access& access) {
   Atom result;
   if (!Window(spec, s, y, x, access, result)) return false;
-  const int64_t offset = s * spec.target_surface + y * spec.target_line +
-                         int64_t{x} * kAtom;
-  std::byte* const to = access.Write(
-      spec.target + static_cast<uint64_t>(offset), kAtom, kTarget);
+  const int64_t offset =
+      s * spec.target_surface + y * spec.target_line + int64_t{x} * kAtom;
+  std::byte* const to =
+      access.Write(spec.target + static_cast<uint64_t>(offset), kAtom, kTarget);
   if (to == nullptr) return false;
   for (uint32_t k = 0; k < kAtom; ++k) {
     const int64_t v = spec.average ? Average(spec, result[k]) : result[k];
@@ -68,9 +68,9 @@ bool Pixel(const PoolSpec& spec, uint32_t s, uint32_t y, uint32_t x,
 }  // namespace
 
 void RunPlainPool(const PoolSpec& pool, Access& access) {
-  if (!access.Holds(uint64_t{pool.out_width} * pool.out_height * pool.surfaces *
-                        kAtom,
-                    kOutputSize)) {
+  if (!access.Holds(
+          uint64_t{pool.out_width} * pool.out_height * pool.surfaces * kAtom,
+          kOutputSize)) {
     return;
   }
   for (uint32_t s = 0; s < pool.surfaces; ++s) {

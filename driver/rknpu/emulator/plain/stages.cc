@@ -11,7 +11,6 @@
 namespace rknnd::rknpu {
 namespace {
 
-constexpr uint32_t kRecord = 8;  // channels
 constexpr uint16_t kBsBase = 0x5020, kBnBase = 0x502c, kOperandBase = 0x5038,
                    kTarget = 0x4020, kElementWise = 0x4070;
 constexpr int64_t kTableEnd = 16384;
@@ -21,43 +20,7 @@ int64_t Rounded(int64_t v, uint32_t n) {
   return n == 0 ? v : (v + (int64_t{1} << (n - 1))) >> n;
 }
 
-template <class T>
-const std::byte* Append(const std::byte* from, std::vector<T>& to) {
-  T values[kRecord];
-  std::memcpy(values, from, sizeof(values));
-  to.insert(to.end(), values, values + kRecord);
-  return from + sizeof(values);
-}
-
 }  // namespace
-
-Coefficients ReadCoefficients(const CoefficientSpec& spec, uint32_t channels,
-                              uint16_t reg, Access& access) {
-  Coefficients read;
-  const uint32_t size = spec.record_bytes();
-  if (size == 0) return read;
-  const uint32_t records = (channels + kRecord - 1) / kRecord;
-  const std::byte* at = access.Read(spec.base, uint64_t{records} * size, reg);
-  for (uint32_t i = 0; at != nullptr && i < records; ++i) {
-    if (spec.bias) at = Append(at, read.bias);
-    if (spec.ow) at = Append(at, read.ow);
-    if (spec.mul) at = Append(at, read.mul);
-  }
-  return read;
-}
-
-uint64_t PlaceOf(const OutputSpec& spec, uint32_t s, uint32_t y, uint32_t x) {
-  const WriterSpec& writer = spec.writer;
-  if (spec.by_lines) {
-    s += y * writer.group;
-    y = x;
-    x = 0;
-  }
-  return writer.base +
-         static_cast<uint64_t>((s / writer.group) * writer.group_step +
-                               (s % writer.group) * writer.surface_step +
-                               y * writer.line_step + int64_t{x} * kAtom);
-}
 
 int64_t TableAt(const Tables& tables, const SlopeSpec& slopes, int64_t v) {
   const auto& le = tables.entries[0];
@@ -179,8 +142,8 @@ bool PlainStages::Put(uint32_t s, uint32_t y, uint32_t x, const int64_t* values,
     }
     v = Stage(spec_.bs, bs_, true, channel, v);
     v = Stage(spec_.bn, bn_, false, channel, v);
-    v = ElementWise(v, operands == nullptr ? int8_t{0}
-                                           : static_cast<int8_t>(operands[i]));
+    v = ElementWise(
+        v, operands == nullptr ? int8_t{0} : static_cast<int8_t>(operands[i]));
     atom[i] = Convert(v);
   }
   if (outgrown_) {

@@ -7,26 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "driver/rknpu/emulator/access.h"
+#include "driver/rknpu/emulator/coefficients.h"
 #include "driver/rknpu/emulator/core_state.h"
 #include "driver/rknpu/emulator/specs.h"
 
 namespace rknnd::rknpu {
-
-// A stage's numbers of all channels, read before the first value comes.
-struct Coefficients {
-  std::vector<int32_t> bias;
-  std::vector<int16_t> ow, mul;
-};
-// What `spec` has not stays empty.
-Coefficients ReadCoefficients(const CoefficientSpec& spec, uint32_t channels,
-                              uint16_t reg, Access& access);
-
-// Where the writer puts an atom of surface `s`, line `y` and pixel `x` of what
-// comes to it.
-uint64_t PlaceOf(const OutputSpec& spec, uint32_t s, uint32_t y, uint32_t x);
 
 // The value of the tables at `v`.
 int64_t TableAt(const Tables& tables, const SlopeSpec& slopes, int64_t v);
