@@ -70,11 +70,10 @@ class Checker {
                             offset + first >= 0 &&
                             offset + end <= SizeOf(home.home);
     if (!is_allowed) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(access.writes ? "it writes" : "it reads", " the bytes ",
-                       first, " to ", end, " of tensor '", tensor.name,
-                       "', which has ", tensor.bytes, " (register 0x",
-                       absl::Hex(access.address_register), ")"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          access.writes ? "it writes" : "it reads", " the bytes ", first,
+          " to ", end, " of tensor '", tensor.name, "', which has ",
+          tensor.bytes, " (", NameOf(access.address_register), ")"));
     }
     const bool is_inside =
         first >= 0 && end <= static_cast<int64_t>(tensor.bytes);
