@@ -9,7 +9,7 @@
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 #include "client/image/file.h"
-#include "driver/rknpu/program_text.h"
+#include "driver/rknpu/text/program_text.h"
 
 namespace rknnd::client {
 namespace {

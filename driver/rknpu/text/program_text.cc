@@ -1,4 +1,4 @@
-#include "driver/rknpu/program_text.h"
+#include "driver/rknpu/text/program_text.h"
 
 #include <algorithm>
 #include <cstdio>

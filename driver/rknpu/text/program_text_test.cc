@@ -1,6 +1,6 @@
 // How a program reads.
 
-#include "driver/rknpu/program_text.h"
+#include "driver/rknpu/text/program_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

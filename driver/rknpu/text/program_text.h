@@ -3,8 +3,8 @@
 // For rknnctl info --program. Nothing is executed: a short task shows what it
 // writes, not what it leaves as it was. Thread: any.
 
-#ifndef DRIVER_RKNPU_PROGRAM_TEXT_H_
-#define DRIVER_RKNPU_PROGRAM_TEXT_H_
+#ifndef DRIVER_RKNPU_TEXT_PROGRAM_TEXT_H_
+#define DRIVER_RKNPU_TEXT_PROGRAM_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ std::string ProgramText(const ProgramFile& file);
 
 }  // namespace rknnd::rknpu
 
-#endif  // DRIVER_RKNPU_PROGRAM_TEXT_H_
+#endif  // DRIVER_RKNPU_TEXT_PROGRAM_TEXT_H_
