@@ -319,9 +319,12 @@ class Reading {
     const int64_t group = Bits(Value(0x4050), 2, 3) + 1;
     const int64_t surface_step = Distance(0x4024);
     const int64_t group_step = Distance(0x40c0);
-    int64_t last = 0;
-    for (int64_t s = 0; s < surfaces; ++s) {
-      last = std::max(last, s / group * group_step + s % group * surface_step);
+    // The last surface, or the last one of the last whole group.
+    const int64_t groups = (surfaces - 1) / group;
+    int64_t last = groups * group_step + (surfaces - 1) % group * surface_step;
+    if (groups > 0) {
+      last = std::max(last,
+                      (groups - 1) * group_step + (group - 1) * surface_step);
     }
     Access access =
         Extent().Steps(line, height).Of(0x4020, true, kAtom * width);

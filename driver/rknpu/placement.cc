@@ -117,7 +117,6 @@ absl::StatusOr<Placement> PlaceTensors(const ProgramFile& file) {
 
 void FillMemory(const ProgramFile& file, const Placement& placement, Home home,
                 std::span<std::byte> memory) {
-  std::fill(memory.begin(), memory.end(), std::byte{0});
   for (size_t i = 0; i < file.tensors.size(); ++i) {
     const Tensor& tensor = file.tensors[i];
     if (placement.homes[i].home != home || tensor.data.empty() ||

@@ -52,8 +52,8 @@ AddressUse UseOfAddress(uint64_t command);
 // file has more bytes for a constant than the constant has room.
 absl::StatusOr<Placement> PlaceTensors(const ProgramFile& file);
 
-// Copies the contents of all tensors that live in `home` to their offsets and
-// clears what lies between them. `memory` has the placement's size.
+// Copies the contents of all tensors that live in `home` to their offsets.
+// `memory` has the placement's size and holds zeros.
 void FillMemory(const ProgramFile& file, const Placement& placement, Home home,
                 std::span<std::byte> memory);
 

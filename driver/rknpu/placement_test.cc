@@ -63,7 +63,7 @@ TEST(PlacementTest, EachTensorLiesInTheMemoryOfItsClass) {
   EXPECT_EQ(placement->constant_bytes, 256U);
   EXPECT_EQ(placement->private_bytes, 64U);
 
-  std::vector<std::byte> constants(placement->constant_bytes, std::byte{9});
+  std::vector<std::byte> constants(placement->constant_bytes);
   FillMemory(program.file, *placement, Home::kConstants, constants);
   EXPECT_EQ(constants[31], std::byte{1});
   EXPECT_EQ(constants[32], std::byte{0});

@@ -173,7 +173,8 @@ struct ProgramFile {
 // More than real files have.
 inline constexpr uint32_t kMaxTensors = 65536;
 inline constexpr uint32_t kMaxNodes = 65536;
-inline constexpr uint32_t kMaxTasks = 1U << 20;
+inline constexpr uint32_t kMaxTasks = 65536;
+inline constexpr uint32_t kMaxTaskWords = 4096;  // a table's loader has 1097
 
 // `bytes` must outlive the result: constants are not copied. kInvalidArgument:
 // the file is damaged, or no .rknn file. kUnimplemented: it is a .rknn file of

@@ -187,6 +187,8 @@ const Refusal kRefusals[] = {
      "task 1 belongs to node 3 of 3"},
     {"task's words", [](ProgramSpec& s) { s.tasks[2].words = 5; }, kDamaged,
      "task 2 has 9 words of commands"},
+    {"long task", [](ProgramSpec& s) { s.tasks[2].words = 4097; }, kDamaged,
+     "task 2 has 4097 words of commands, at most 4096"},
     {"task's place",
      [](ProgramSpec& s) { s.tasks[2].commands = 0xfffffffffffffff8; }, kDamaged,
      "task 2 has 7 words of commands from byte 1844"},

@@ -65,6 +65,11 @@ Expected<void> CheckEntry(const TaskEntry& entry, size_t number,
                    " of " + std::to_string(file.nodes.size()));
   }
   constexpr uint64_t kWordBytes = sizeof(uint64_t);
+  if (entry.words > kMaxTaskWords) {
+    return Damaged(what + " has " + std::to_string(entry.words) +
+                   " words of commands, at most " +
+                   std::to_string(kMaxTaskWords) + " are known");
+  }
   const uint64_t needed = uint64_t{entry.words} + kChainWords;
   if (entry.commands % kWordBytes != 0 ||
       entry.commands / kWordBytes > file.commands.size() ||
