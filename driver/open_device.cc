@@ -2,8 +2,10 @@
 // main (or by the in-process target) while it starts.
 
 #include "absl/strings/str_cat.h"
+#include "driver/compound_device.h"
 #include "driver/device.h"
 #include "driver/known_soc.h"
+#include "driver/rknpu/emulated_backend.h"
 #include "driver/soft/soc.h"
 #include "driver/soft/soft_device.h"
 
@@ -13,7 +15,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const DeviceOptions& options) {
   // "auto" takes a real NPU where this build can drive one; none can yet.
   if (options.kind == "soft" || options.kind == "auto") {
-    return soft::OpenSoftDevice(options);
+    absl::StatusOr<std::unique_ptr<Device>> soft =
+        soft::OpenSoftDevice(options);
+    if (!soft.ok()) return soft;
+    const absl::StatusOr<soft::SocProfile> soc = soft::FindSoc(options.soc);
+    if (!soc.ok()) return soc.status();
+    return MakeCompoundDevice(*std::move(soft), soc->family,
+                              rknpu::MakeEmulatedBackend(), options.clock);
   }
   if (options.kind == "rknnrt") {
     return absl::UnimplementedError(

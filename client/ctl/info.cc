@@ -9,6 +9,7 @@
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 #include "client/image/file.h"
+#include "driver/rknpu/text/program_text.h"
 
 namespace rknnd::client {
 namespace {
@@ -266,11 +267,51 @@ Output RknnOutput(const std::string& path, uint64_t bytes,
   return output;
 }
 
-Expected<Output> Info(const std::string& path) {
+Output ProgramOutput(const rknpu::ProgramFile& file) {
+  Output output;
+  Json tasks = Json::array();
+  for (const rknpu::TaskList& list : file.lists) {
+    for (uint32_t t = list.first; t < list.first + list.count; ++t) {
+      const rknpu::TaskEntry& task = file.tasks[t];
+      const rknpu::Node& node = file.nodes[task.node];
+      Json commands = Json::array();
+      for (const rknpu::WrittenRegister& written :
+           rknpu::CommandsOf(file, task)) {
+        Json command = {{"register", written.name},
+                        {"number", written.command.reg},
+                        {"value", written.command.value}};
+        if (written.tensor != nullptr) {
+          command["tensor"] = written.tensor->name;
+        }
+        commands.push_back(std::move(command));
+      }
+      tasks.push_back({{"task", t},
+                       {"cores", list.cores},
+                       {"core", list.core},
+                       {"layer", task.node},
+                       {"op_type", node.type},
+                       {"full_name", node.name},
+                       {"blocks", rknpu::BlocksText(task.enable_mask)},
+                       {"commands", std::move(commands)}});
+    }
+  }
+  output.json = {{"tasks", std::move(tasks)}};
+  output.text = rknpu::ProgramText(file);
+  return output;
+}
+
+Expected<Output> Info(const InfoOptions& options) {
+  const std::string& path = options.file;
   const Expected<std::vector<std::byte>> bytes = ReadFile(path);
   if (!bytes) return bytes.error();
   const rknn_file::Kind kind = rknn_file::KindOf(*bytes);
-  if (kind == rknn_file::Kind::kOther) return OnnxOutput(path, *bytes);
+  if (kind == rknn_file::Kind::kOther) {
+    if (!options.program) return OnnxOutput(path, *bytes);
+    return Error{Code::kInvalidArgument,
+                 "'" + path +
+                     "' is no compiled model (.rknn): only those hold what an "
+                     "NPU is told to do"};
+  }
   if (kind != rknn_file::Kind::kRknn) {
     return Error{Code::kUnimplemented,
                  "'" + path + "' is " + rknn_file::KindName(kind) +
@@ -280,7 +321,17 @@ Expected<Output> Info(const std::string& path) {
   if (!file) {
     return Error{file.error().code, "'" + path + "': " + file.error().message};
   }
-  return RknnOutput(path, bytes->size(), *file);
+  Output output = RknnOutput(path, bytes->size(), *file);
+  if (!options.program) return output;
+  const Expected<rknpu::ProgramFile> program = rknpu::Read(*bytes);
+  if (!program) {
+    return Error{program.error().code,
+                 "'" + path + "': " + program.error().message};
+  }
+  Output tasks = ProgramOutput(*program);
+  output.json.update(tasks.json);
+  output.text += "\n" + tasks.text;
+  return output;
 }
 
 }  // namespace rknnd::client

@@ -12,11 +12,16 @@
 #include "client/ctl/onnx_header.h"
 #include "client/ctl/report.h"
 #include "driver/rknn_file/rknn_file.h"
+#include "driver/rknpu/file/program_file.h"
 #include "rknnd.h"
 
 namespace rknnd::client {
 
-base::Expected<Output> Info(const std::string& path);
+struct InfoOptions {
+  std::string file;
+  bool program = false;  // what a compiled file tells the NPU to do
+};
+base::Expected<Output> Info(const InfoOptions& options);
 
 // "kernels" and "slow_layers" of a loaded model; nothing of either where the
 // device does not say what computes its layers.
@@ -24,6 +29,9 @@ Output KernelsOutput(std::span<const rknnd_kernel> kernels);
 
 Output RknnOutput(const std::string& path, uint64_t bytes,
                   const rknn_file::Description& file);
+
+// "tasks": every task of a program, the layer it belongs to and its registers.
+Output ProgramOutput(const rknpu::ProgramFile& file);
 
 }  // namespace rknnd::client
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "driver/rknn_file/testing/rknn_builder.h"
+#include "driver/rknpu/testing/task_writer.h"
 
 namespace rknnd::client {
 namespace {
@@ -41,6 +42,25 @@ TEST(InfoTest, RknnFileAsText) {
   EXPECT_THAT(text, HasSubstr("toolkit: 2.3.2\n"));
   EXPECT_THAT(text, HasSubstr("1 on the NPU, 2 on the CPU"));
   EXPECT_THAT(text, HasSubstr("input   x     1x3x8x8"));
+}
+
+TEST(InfoTest, TasksOfAProgram) {
+  rknpu::testing::TaskWriter writer;
+  writer.Node("Conv:c").Add(0xd, {{0x1010, 0x50}, {0x4020, 64}},
+                            {{0x4020, "y"}});
+  const std::string bytes = rknpu::testing::Build(writer.spec());
+  const auto file = rknpu::Read(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(file.ok()) << file.error().message;
+
+  const Output output = ProgramOutput(*file);
+
+  EXPECT_EQ(output.json, Json::parse(R"json({"tasks": [{"task": 0, "cores": 1,
+      "core": 0, "layer": 1, "op_type": "Conv", "full_name": "Conv:c",
+      "blocks": "CNA CORE DPU", "commands": [
+        {"register": "CNA CONV_CON2 (0x1010)", "number": 4112, "value": 80},
+        {"register": "DPU DST_BASE_ADDR (0x4020)", "number": 16416,
+         "value": 64, "tensor": "y"}]}]})json"));
+  EXPECT_THAT(output.text, HasSubstr("task 0, layer 1 Conv 'Conv:c'"));
 }
 
 rknnd_kernel KernelOf(const char* name, const char* kernel) {

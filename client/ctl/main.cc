@@ -134,7 +134,7 @@ Expected<Output> Do(const Options& options, std::string_view verb) {
   if (verb == "perf") return Perf(options.models.perf);
   if (verb == "dump") return DumpLayers(options.models.dump);
   if (verb == "accuracy") return Accuracy(options.models.accuracy);
-  if (verb == "info") return Info(options.models.info_file);
+  if (verb == "info") return Info(options.models.info);
   if (options.memory_sram) return Sram(options.target);
   if (!options.memory_model.empty()) return MemoryOfModel(options.memory_model);
   return Report(options, verb);

@@ -73,8 +73,10 @@ void DeclareModelVerbs(CLI::App& app, ModelVerbs& verbs,
 
   CLI::App* info = app.add_subcommand(
       "info", "what a model file is: inputs, outputs, target, versions");
-  info->add_option("FILE", verbs.info_file, "an ONNX or .rknn file")
+  info->add_option("FILE", verbs.info.file, "an ONNX or .rknn file")
       ->required();
+  info->add_flag("--program", verbs.info.program,
+                 "of a .rknn file all tasks too: layers and registers by name");
 }
 
 }  // namespace rknnd::client

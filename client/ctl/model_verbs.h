@@ -17,7 +17,7 @@ struct ModelVerbs {
   PerfOptions perf;
   DumpOptions dump;
   AccuracyOptions accuracy;
-  std::string info_file;
+  InfoOptions info;
 };
 
 // perf, dump, accuracy, info. Both outlive `app`.

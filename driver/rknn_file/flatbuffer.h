@@ -47,6 +47,9 @@ class FlatTable {
 
   [[nodiscard]] bool valid() const { return buffer_ != nullptr; }
   [[nodiscard]] bool Has(uint32_t slot) const { return Offset(slot) != 0; }
+  // A field whose width is known; `absent` where it is not there.
+  template <class T>
+  [[nodiscard]] T Number(uint32_t slot, T absent = {}) const;
   // Whatever width the field has in this file: its neighbours tell.
   [[nodiscard]] uint64_t Unsigned(uint32_t slot) const;
   [[nodiscard]] std::string_view String(uint32_t slot) const;
@@ -108,6 +111,17 @@ class FlatBuffer {
   const std::span<const std::byte> bytes_;
   mutable std::string fault_;
 };
+
+template <class T>
+T FlatTable::Number(uint32_t slot, T absent) const {
+  const uint32_t offset = Offset(slot);
+  if (offset == 0) return absent;
+  if (size_ - offset < sizeof(T)) {
+    buffer_->Fail("a field", uint64_t{start_} + offset);
+    return absent;
+  }
+  return buffer_->Read<T>(uint64_t{start_} + offset).value_or(absent);
+}
 
 template <class T>
 T FlatVector::At(uint32_t i) const {

@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "driver/rknn_file/testing/rknn_builder.h"
+#include "driver/rknpu/testing/task_writer.h"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "driver/soft/testing/run_model.h"
@@ -152,6 +154,30 @@ void WriteRknn(const std::filesystem::path& folder) {
   Write(folder, "encrypted", "CYPTRKNN" + std::string(56, 'x'));
 }
 
+// A convolution, once as it is and once reaching too far; short tasks.
+void WriteProgram(const std::filesystem::path& folder) {
+  using rknnd::rknpu::testing::Build;
+  using rknnd::rknpu::testing::SmallConvolution;
+  using rknnd::rknpu::testing::TaskWriter;
+  const std::map<uint16_t, std::string> addresses = {
+      {0x1070, "x"}, {0x1110, "w"}, {0x4020, "y"}};
+  Write(folder, "three_words", Build(rknnd::rknpu::testing::SmallProgram()));
+  TaskWriter convolution;
+  convolution.Node("c").Add(0xd, SmallConvolution(), addresses);
+  Write(folder, "convolution", Build(convolution.spec()));
+  auto registers = SmallConvolution();
+  registers[0x4020] = 16;
+  TaskWriter outside;
+  outside.Node("c").Add(0xd, registers, addresses);
+  Write(folder, "outside", Build(outside.spec()));
+  TaskWriter tasks;
+  tasks.Node("c")
+      .Add(0xd, SmallConvolution(), addresses)
+      .Add(0xd, SmallConvolution(), addresses)
+      .Add(0xd, {{0x4038, 0}}, {});
+  Write(folder, "short_task", Build(tasks.spec()));
+}
+
 // Forms of the networks that onnx_import_fuzzer starts from, as this machine
 // compiles them.
 void WriteCompiled(const std::filesystem::path& networks,
@@ -183,6 +209,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder(argv[1]);
   WriteOnnx(folder / "onnx_import_fuzzer");
   WriteRknn(folder / "rknn_file_fuzzer");
+  WriteProgram(folder / "rknn_program_fuzzer");
   WriteCompiled(folder / "onnx_import_fuzzer",
                 folder / "compiled_model_fuzzer");
   return 0;

@@ -15,12 +15,15 @@ set(rules
   "proto:                 base/posix proto rknnd/v1"
   "driver:                base driver"
   "driver/rknn_file:      base/posix driver/rknn_file"
+  "driver/rknpu/file:     base/posix driver/rknn_file driver/rknpu/file"
+  "driver/rknpu/registers: driver/rknpu/registers"
+  "driver/rknpu/text:     base/posix driver/rknpu"
   "daemon/core:           base driver daemon/core"
   "daemon/transport:      base proto rknnd/v1 driver daemon/core daemon/transport"
   "daemon:                base proto rknnd/v1 driver daemon"
   "client:                base/posix proto rknnd/v1 client api"
   "client/include:        api"
-  "client/ctl:            base/posix proto rknnd/v1 client driver/rknn_file api"
+  "client/ctl:            base/posix proto rknnd/v1 client driver/rknn_file driver/rknpu/file driver/rknpu/text driver/rknpu/testing api"
   "client/local:          base proto rknnd/v1 driver daemon client api"
   "client/remote:         base/posix proto rknnd/v1 client api"
   "k8s:                   base proto rknnd/v1 k8s"
@@ -31,7 +34,7 @@ set(rules
 # Folder (as a regular expression on the path) and the includes it must not have,
 # of any origin, with the reason.
 set(bans
-  "^(base/posix|driver/rknn_file|proto|client/(include|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base/posix|driver/rknn_file|driver/rknpu/(file|registers|text)|proto|client/(include|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
   "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
   "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
   "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")

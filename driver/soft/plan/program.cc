@@ -37,6 +37,39 @@ size_t InputScratch(const Shape& shape) {
   return frame == 0 ? TransferScratch(shape) : FrameScratchStart(shape) + frame;
 }
 
+absl::Status ReadFrame(const IoPort& port, const driver::Frame& frame,
+                       const TensorSpec& inside, std::byte* tensor,
+                       std::byte* scratch) {
+  const absl::StatusOr<driver::FrameSizes> sizes =
+      CheckFrame(port, frame.format);
+  if (!sizes.ok()) return sizes.status();
+  FramePlanes planes;
+  for (size_t p = 0; p < planes.size(); ++p) {
+    if ((*sizes)[p] == 0) continue;
+    planes[p] = static_cast<const AttachedMemory*>(frame.planes[p].memory)
+                    ->From(frame.planes[p].offset);
+    if (planes[p].size() < (*sizes)[p]) {
+      return TooSmall(port.attr().name, planes[p].size(), (*sizes)[p]);
+    }
+  }
+  size_t gone = 0;
+  const auto picture =
+      ConvertFrame(frame.format, planes, port.shape(),
+                   scratch + FrameScratchStart(port.shape()), &gone);
+  if (!picture.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "plane ", gone, " of the frame for input '", port.attr().name,
+        "' went away during the job: its file was truncated or punched"));
+  }
+  const absl::StatusOr<ClientLayout> layout =
+      port.Resolve({.type = driver::TensorType::kUint8,
+                    .layout = driver::TensorLayout::kNhwc});
+  if (!layout.ok()) return layout.status();
+  ReadInput(*layout, picture->data(), inside, tensor, scratch,
+            port.conversion());
+  return absl::OkStatus();
+}
+
 absl::Status Program::RunSlices(uint32_t first, uint32_t count,
                                 const RunMemory& memory,
                                 std::span<int64_t> layer_times,
@@ -89,7 +122,11 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
   const IoPort& port = (reads ? inputs : outputs)[step.port];
   const driver::TensorBinding& binding =
       (reads ? memory.inputs : memory.outputs)[step.port];
-  if (binding.frame != nullptr) return ReadFrame(step, *binding.frame, memory);
+  if (binding.frame != nullptr) {
+    return ReadFrame(port, *binding.frame, input_tensors[step.port],
+                     memory.arena + operands[step.first_operand].offset,
+                     memory.scratch);
+  }
   absl::StatusOr<ClientLayout> layout = port.Resolve(binding.format);
   if (!layout.ok()) return layout.status();
   const auto& client = static_cast<const AttachedMemory&>(*binding.memory);
@@ -120,40 +157,6 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
   });
   return there ? absl::OkStatus()
                : Gone(reads ? "input" : "output", port.attr().name);
-}
-
-absl::Status Program::ReadFrame(const Step& step, const driver::Frame& frame,
-                                const RunMemory& memory) const {
-  const IoPort& port = inputs[step.port];
-  const absl::StatusOr<driver::FrameSizes> sizes =
-      CheckFrame(port, frame.format);
-  if (!sizes.ok()) return sizes.status();
-  FramePlanes planes;
-  for (size_t p = 0; p < planes.size(); ++p) {
-    if ((*sizes)[p] == 0) continue;
-    planes[p] = static_cast<const AttachedMemory*>(frame.planes[p].memory)
-                    ->From(frame.planes[p].offset);
-    if (planes[p].size() < (*sizes)[p]) {
-      return TooSmall(port.attr().name, planes[p].size(), (*sizes)[p]);
-    }
-  }
-  size_t gone = 0;
-  const auto picture =
-      ConvertFrame(frame.format, planes, port.shape(),
-                   memory.scratch + FrameScratchStart(port.shape()), &gone);
-  if (!picture.has_value()) {
-    return absl::DataLossError(absl::StrCat(
-        "plane ", gone, " of the frame for input '", port.attr().name,
-        "' went away during the job: its file was truncated or punched"));
-  }
-  const absl::StatusOr<ClientLayout> layout =
-      port.Resolve({.type = driver::TensorType::kUint8,
-                    .layout = driver::TensorLayout::kNhwc});
-  if (!layout.ok()) return layout.status();
-  ReadInput(*layout, picture->data(), input_tensors[step.port],
-            memory.arena + operands[step.first_operand].offset, memory.scratch,
-            port.conversion());
-  return absl::OkStatus();
 }
 
 absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {

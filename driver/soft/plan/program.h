@@ -48,6 +48,12 @@ struct Step {
 // nothing.
 size_t InputScratch(const Shape& shape);
 
+// A camera's frame to the tensor of an image input, which is `inside`;
+// `scratch` is as large as InputScratch says. DATA_LOSS: a plane went away.
+absl::Status ReadFrame(const IoPort& port, const driver::Frame& frame,
+                       const TensorSpec& inside, std::byte* tensor,
+                       std::byte* scratch);
+
 // What one run works with.
 struct RunMemory {
   std::byte* arena = nullptr;    // ProgramInfo::internal_size bytes
@@ -100,8 +106,6 @@ struct Program {
                         const base::Clock& clock) const;
   absl::Status Transfer(const Step& step, uint32_t slice,
                         const RunMemory& memory) const;
-  absl::Status ReadFrame(const Step& step, const driver::Frame& frame,
-                         const RunMemory& memory) const;
   absl::Status Compute(const Step& step, const RunMemory& memory) const;
   // Tells memory.sink what the step has left.
   absl::Status Show(const Step& step, const RunMemory& memory) const;

@@ -43,6 +43,7 @@ complete -c rknnctl -n '__fish_seen_subcommand_from top' -l interval -x -d 'Seco
 complete -c rknnctl -n '__fish_seen_subcommand_from top' -l once -d 'One frame, and end'
 complete -c rknnctl -n '__fish_seen_subcommand_from trace' -l output -r -F -d 'The file to write'
 complete -c rknnctl -n '__fish_seen_subcommand_from trace bench' -l seconds -x -d 'How long'
+complete -c rknnctl -n '__fish_seen_subcommand_from info' -l program -d 'Tasks and registers of a .rknn file'
 complete -c rknnctl -n '__fish_seen_subcommand_from infer perf dump accuracy' -l input -r -F -d 'One for each input'
 complete -c rknnctl -n '__fish_seen_subcommand_from infer dump accuracy' -l output-dir -x -a '(__fish_complete_directories)' -d 'Write there'
 complete -c rknnctl -n '__fish_seen_subcommand_from infer' -l repeat -x -d 'Runs'

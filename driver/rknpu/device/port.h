@@ -1,0 +1,74 @@
+// One input or output of a program: what programs are told of it, and its way
+// between their memory and the NPU's. Element types, layouts, quantisation,
+// means and deviations are converted as the software NPU does it
+// (driver/soft/plan/io_port.h); this adds the NPU's own layout of the file.
+//
+// Memory of programs is hostile: its contents may change while it is read, and
+// pages may go away. Thread: any; immutable.
+
+#ifndef DRIVER_RKNPU_DEVICE_PORT_H_
+#define DRIVER_RKNPU_DEVICE_PORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "driver/device.h"
+#include "driver/rknpu/device/native_tensor.h"
+#include "driver/rknpu/file/program_file.h"
+#include "driver/soft/kernels/operator.h"
+#include "driver/soft/plan/io_port.h"
+
+namespace rknnd::rknpu {
+
+class Port {
+ public:
+  // The i-th input or output of the file. Errors name it.
+  static absl::StatusOr<Port> Make(const ProgramFile& file,
+                                   driver::Direction direction, uint32_t i);
+
+  [[nodiscard]] const driver::TensorAttr& attr() const { return attr_; }
+  [[nodiscard]] const driver::TensorAttr& native() const {
+    return native_attr_;
+  }
+  [[nodiscard]] const soft::IoPort& io() const { return *io_; }
+  [[nodiscard]] uint32_t tensor() const { return tensor_; }
+
+  // What Read and Write need of scratch.
+  [[nodiscard]] size_t scratch_bytes() const;
+
+  // Slice `slice` of what is bound, to the tensor at `native`. DATA_LOSS: the
+  // program's memory went away meanwhile.
+  absl::Status Read(const driver::TensorBinding& binding, uint32_t slice,
+                    std::byte* native, std::byte* scratch) const;
+  absl::Status Write(const std::byte* native,
+                     const driver::TensorBinding& binding, uint32_t slice,
+                     std::byte* scratch) const;
+  // The tensor as dense numbers, as the conversions have it: int8, or float32.
+  void Unpack(const std::byte* native, std::byte* dense,
+              std::byte* scratch) const;
+
+ private:
+  void TakeNativeSizes(const Tensor& tensor, uint32_t batch);
+  void Pack(const std::byte* dense, std::byte* native,
+            std::byte* scratch) const;
+  [[nodiscard]] soft::TensorSpec Dense() const;
+  // The bound bytes of a slice, and how they are walked.
+  absl::StatusOr<std::span<std::byte>> Bound(
+      const driver::TensorBinding& binding, uint32_t slice,
+      soft::ClientLayout& layout) const;
+
+  driver::Direction direction_ = driver::Direction::kInput;
+  uint32_t tensor_ = 0;
+  NativeTensor native_;
+  bool is_half_ = false;
+  std::optional<soft::IoPort> io_;
+  driver::TensorAttr attr_, native_attr_;
+};
+
+}  // namespace rknnd::rknpu
+
+#endif  // DRIVER_RKNPU_DEVICE_PORT_H_

@@ -1,0 +1,81 @@
+// A device for compiled models (.rknn) on a back end of the NPU. Loads what can
+// be run; a file that cannot be is described, with the reason in
+// ModelInfo::runnable (driver/soft/described_model.h).
+//
+// Memory is attached by the software NPU, with which it shares a process: jobs
+// bring soft::AttachedMemory (driver/compound_device.h puts both together).
+
+#ifndef DRIVER_RKNPU_DEVICE_RKNPU_DEVICE_H_
+#define DRIVER_RKNPU_DEVICE_RKNPU_DEVICE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/posix/clock.h"
+#include "base/posix/mutex.h"
+#include "driver/device.h"
+#include "driver/memory/cache_state.h"
+#include "driver/rknpu/backend.h"
+#include "driver/rknpu/device/rknpu_model.h"
+#include "driver/soft/job_caches.h"
+
+namespace rknnd::rknpu {
+
+// Thread: any; one job a core at a time.
+class RknpuDevice {
+ public:
+  // The NPU behind `backend` is one of `platform` ("rk3588") with `cores`;
+  // `clock` outlives the device.
+  RknpuDevice(std::unique_ptr<Backend> backend, std::string platform,
+              uint32_t cores, const base::Clock& clock);
+
+  // Whether a file is for this device: compiled, of any kind.
+  static bool Takes(std::span<const std::byte> bytes);
+
+  absl::StatusOr<std::unique_ptr<driver::Model>> Load(
+      const driver::LoadRequest& request);
+  // A job of a model that Load() made.
+  void Submit(const driver::JobRequest& job, const RknpuModel& model);
+  // `done` is called once no job is left that began before.
+  void Reset(std::function<void(absl::Status)> done);
+
+  [[nodiscard]] driver::CacheSyncs cache_syncs() const {
+    return cache_count_.get();
+  }
+
+ private:
+  // The time between two resets, held by each job that begins in it.
+  struct Era {
+    std::atomic<bool> over{false};
+    std::function<void(absl::Status)> done;  // written before `over`
+    ~Era() {
+      if (done != nullptr) done(absl::OkStatus());
+    }
+  };
+  absl::Status Run(const driver::JobRequest& job, const RknpuModel& model,
+                   const Era& era);
+  std::shared_ptr<Era> CurrentEra() const {
+    base::MutexLock lock(era_mutex_);
+    return era_;
+  }
+
+  const std::unique_ptr<Backend> backend_;
+  const std::string platform_;
+  const uint32_t cores_;
+  const base::Clock& clock_;
+  driver::CacheCalls kernel_caches_;
+  driver::CacheSyncCount cache_count_;
+  std::vector<soft::JobCaches> caches_;  // by the lowest core of a job
+  mutable base::Mutex era_mutex_;
+  std::shared_ptr<Era> era_ RKNND_GUARDED_BY(era_mutex_) =
+      std::make_shared<Era>();
+};
+
+}  // namespace rknnd::rknpu
+
+#endif  // DRIVER_RKNPU_DEVICE_RKNPU_DEVICE_H_

@@ -1,0 +1,237 @@
+// Running a model: RknpuModel::Run and what belongs to it.
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/half.h"
+#include "base/status/status.h"
+#include "driver/memory/fault_guard.h"
+#include "driver/rknpu/device/rknpu_model.h"
+#include "driver/soft/attached_memory.h"
+
+namespace rknnd::rknpu {
+
+struct RknpuModel::Running {
+  const driver::JobRequest& job;
+  const base::Clock& clock;
+  const std::atomic<bool>* stop_too;
+  const Core& core;
+  std::byte* scratch = nullptr;
+  std::unique_ptr<PlacedMemory> internal = nullptr;
+  // The NPU's numbers of the cores that the job has, ascending.
+  std::array<uint32_t, kMostCores> cores = {};
+  // One job of the NPU for each node: somebody wants to know of each.
+  bool node_by_node = false;
+  base::Nanoseconds since = 0;
+
+  [[nodiscard]] bool stopped() const {
+    return (job.stop != nullptr && job.stop->load()) ||
+           (stop_too != nullptr && stop_too->load());
+  }
+};
+
+namespace {
+
+// The arena of the job, as large as the file says.
+absl::StatusOr<std::span<std::byte>> InternalOf(const driver::JobRequest& job,
+                                                uint64_t needed) {
+  if (job.internal == nullptr) {
+    return absl::InvalidArgumentError("the job has no internal memory");
+  }
+  const std::span<std::byte> bytes =
+      static_cast<const soft::AttachedMemory&>(*job.internal)
+          .From(job.internal_offset);
+  if (bytes.size() < needed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "internal memory has ", bytes.size(), " bytes, ", needed, " needed"));
+  }
+  return bytes.first(static_cast<size_t>(needed));
+}
+
+}  // namespace
+
+absl::Status RknpuModel::Run(const driver::JobRequest& job,
+                             const base::Clock& clock,
+                             const std::atomic<bool>* stop_too) const {
+  Core& core = *cores_[job.core];
+  Running run{job, clock, stop_too, core};
+  run.scratch = core.scratch.data();
+  RKNND_ASSIGN_OR_RETURN(const std::span<std::byte> arena,
+                         InternalOf(job, file_.internal_bytes));
+  RKNND_ASSIGN_OR_RETURN(run.internal, backend_->Place(arena));
+  const std::vector<uint64_t> addresses =
+      AddressesOf(placement_, {.internal = run.internal->address()});
+  for (uint32_t t = 0; t < addresses.size(); ++t) {
+    if (placement_.homes[t].home == Home::kInternal) {
+      core.relocated->Move(t, addresses[t]);
+    }
+  }
+  std::fill(job.layer_times.begin(), job.layer_times.end(), 0);
+  run.node_by_node = !job.layer_times.empty() || job.layer_sink != nullptr;
+  uint32_t count = 0;
+  const uint32_t mask = job.core_mask | 1U << job.core;
+  for (uint32_t c = 0; c < cores_.size() && count < kMostCores; ++c) {
+    if ((mask >> c & 1) != 0) run.cores[count++] = c;
+  }
+  // A file without lists for so many cores is run by the first of them.
+  if (schedules_[count - 1].empty()) count = 1;
+  // A program may map the arena and take pages away.
+  std::atomic<bool> torn{false};
+  const driver::FaultPatch patch(arena, &torn);
+  absl::Status status;
+  for (uint32_t slice = 0; slice < file_.batch && status.ok(); ++slice) {
+    run.since = run.node_by_node ? clock.Now() : 0;
+    status = RunPorts(run, slice, driver::Direction::kInput);
+    for (const Step& step : schedules_[count - 1]) {
+      if (status.ok()) status = RunStep(run, step);
+    }
+    if (status.ok()) status = RunPorts(run, slice, driver::Direction::kOutput);
+  }
+  if (torn.load(std::memory_order_relaxed)) {
+    return absl::DataLossError(
+        "the internal memory went away during the job: its file was "
+        "truncated or punched");
+  }
+  return status;
+}
+
+std::byte* RknpuModel::Locate(const Running& run, uint32_t tensor) const {
+  const TensorHome& home = placement_.homes[tensor];
+  const PlacedMemory* memory = run.internal.get();
+  if (home.home == Home::kConstants) memory = constants_.get();
+  if (home.home == Home::kPrivate) memory = run.core.private_memory.get();
+  return memory->bytes().data() + home.offset;
+}
+
+absl::Status RknpuModel::RunPorts(Running& run, uint32_t slice,
+                                  driver::Direction direction) const {
+  const bool reads = direction == driver::Direction::kInput;
+  const std::vector<Port>& ports = reads ? inputs_ : outputs_;
+  const auto bindings = reads ? run.job.inputs : run.job.outputs;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const Port& port = ports[i];
+    std::byte* const native = Locate(run, port.tensor());
+    RKNND_RETURN_IF_ERROR(
+        reads ? port.Read(bindings[i], slice, native, run.scratch)
+              : port.Write(native, bindings[i], slice, run.scratch));
+    if (!run.node_by_node) continue;
+    for (uint32_t n = 0; n < file_.nodes.size(); ++n) {
+      const Node& node = file_.nodes[n];
+      const std::vector<uint32_t>& own = reads ? node.outputs : node.inputs;
+      if (IsPortNode(node) && !own.empty() && own[0] == port.tensor()) {
+        RKNND_RETURN_IF_ERROR(EndNode(run, n));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RknpuModel::RunStep(Running& run, const Step& step) const {
+  if (run.stopped()) return absl::CancelledError("the job was stopped");
+  if (step.on_cpu) {
+    RKNND_RETURN_IF_ERROR(RunCpuNode(run, step.node));
+    return run.node_by_node ? EndNode(run, step.node) : absl::OkStatus();
+  }
+  return RunPiece(run, step.piece);
+}
+
+absl::Status RknpuModel::RunCpuNode(Running& run, uint32_t node) const {
+  cpu_nodes_[node]->Run([&](uint32_t tensor) { return Locate(run, tensor); });
+  return absl::OkStatus();
+}
+
+// Where nodes are looked at, a piece is as many jobs: a job may begin at any
+// node, as tasks take nothing from those of another one.
+absl::Status RknpuModel::RunPiece(Running& run, const Piece& piece) const {
+  if (!run.node_by_node) return RunTasks(run, piece);
+  uint32_t done = 0;
+  while (done < piece.ranges[0].count) {
+    const uint32_t first = piece.ranges[0].first + done;
+    const uint32_t node = file_.tasks[first].node;
+    Piece part = piece;
+    uint32_t count = 1;
+    while (done + count < piece.ranges[0].count &&
+           file_.tasks[first + count].node == node) {
+      ++count;
+    }
+    for (uint32_t c = 0; c < piece.cores; ++c) {
+      part.ranges[c] = {piece.ranges[c].first + done, count};
+    }
+    RKNND_RETURN_IF_ERROR(RunTasks(run, part));
+    RKNND_RETURN_IF_ERROR(EndNode(run, node));
+    done += count;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RknpuModel::RunTasks(Running& run, const Piece& piece) const {
+  std::array<CoreTasks, kMostCores> cores;
+  for (uint32_t c = 0; c < piece.cores; ++c) {
+    cores[c] = {run.cores[c], piece.ranges[c]};
+  }
+  const ReachableMemory memory[] = {{constants_.get(), false},
+                                    {run.core.commands.get(), false},
+                                    {run.core.private_memory.get(), true},
+                                    {run.internal.get(), true}};
+  const absl::Status status =
+      backend_->Run({.table = run.core.table.get(),
+                     .cores = std::span(cores).first(piece.cores),
+                     .memory = memory,
+                     .stop = run.job.stop,
+                     .stop_too = run.stop_too});
+  if (status.ok() || absl::IsCancelled(status)) return status;
+  return base::Annotate(
+      status, absl::StrCat("layers '", file_.nodes[piece.first_node].name,
+                           "' to '", file_.nodes[piece.last_node].name, "'"));
+}
+
+absl::Status RknpuModel::EndNode(Running& run, uint32_t node) const {
+  const base::Nanoseconds now = run.clock.Now();
+  if (node < run.job.layer_times.size()) {
+    run.job.layer_times[node] += now - run.since;
+  }
+  absl::Status status =
+      run.job.layer_sink == nullptr ? absl::OkStatus() : Show(run, node);
+  run.since = run.clock.Now();
+  return status;
+}
+
+// Runs that are dumped are slow and may allocate.
+absl::Status RknpuModel::Show(Running& run, uint32_t n) const {
+  for (const uint32_t t : file_.nodes[n].outputs) {
+    const Tensor& tensor = file_.tensors[t];
+    const absl::StatusOr<NativeTensor> native = NativeTensor::Make(tensor);
+    const bool is_real =
+        tensor.type == ElementType::kFloat16 ||
+        (tensor.type == ElementType::kInt8 && tensor.scales.size() == 1);
+    // Scratch of a node is no output.
+    if (!native.ok() || !is_real || !tensor.in_internal_memory()) continue;
+    std::vector<std::byte> dense(native->dense_bytes());
+    native->Unpack(Locate(run, t), dense.data());
+    std::vector<float> numbers(native->elements());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (tensor.type == ElementType::kInt8) {
+        numbers[i] = static_cast<float>(static_cast<int8_t>(dense[i]) -
+                                        tensor.zero_points[0]) *
+                     tensor.scales[0];
+      } else {
+        base::Half half = 0;
+        std::copy_n(dense.data() + i * sizeof half, sizeof half,
+                    reinterpret_cast<std::byte*>(&half));
+        numbers[i] = base::HalfToFloat(half);
+      }
+    }
+    const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+    RKNND_RETURN_IF_ERROR(run.job.layer_sink->OnLayer(
+        {.layer = n,
+         .name = tensor.name,
+         .type = driver::TensorType::kFloat32,
+         .shape = shape,
+         .bytes = std::as_bytes(std::span(numbers))}));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace rknnd::rknpu
