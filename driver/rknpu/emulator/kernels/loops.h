@@ -119,13 +119,37 @@ struct Loops {
     }
   }
 
-  static void Back(const double* v, size_t count, const Scale& scale,
-                   double offset, int8_t* out) {
+  static void Back(const double* v, size_t count, const ByteConversion& convert,
+                   int8_t* out) {
+    const ByteConversion by = convert;
     for (size_t i = 0; i < count; ++i) {
-      double x = __builtin_floor(v[i] * scale.factor + scale.half) + offset;
-      x = x < -128.0 ? -128.0 : x;
-      x = x > 127.0 ? 127.0 : x;
+      double x =
+          __builtin_floor(v[i] * by.scale.factor + by.scale.half) + by.offset;
+      x = x < by.bounds.low ? by.bounds.low : x;
+      x = x > by.bounds.high ? by.bounds.high : x;
       out[i] = static_cast<int8_t>(static_cast<int32_t>(x));
+    }
+  }
+
+  static void Beyond(const double* values, size_t count, const TableEnds& ends,
+                     const ByteConversion& convert, int8_t* out) {
+    const TableEnds at = ends;
+    for (size_t first = 0; first < count; first += kLanes) {
+      const double* const v = values + first;
+      double y[kLanes];
+      int8_t bytes[kLanes];
+      for (size_t i = 0; i < kLanes; ++i) {
+        const double low =
+            at.below_edge + __builtin_floor((v[i] + at.end) * at.below_slope);
+        const double high =
+            at.above_edge + __builtin_floor((v[i] - at.end) * at.above_slope);
+        y[i] = v[i] < 0.0 ? low : high;
+      }
+      Back(y, kLanes, convert, bytes);
+      for (size_t i = 0; i < kLanes; ++i) {
+        const bool inside = v[i] >= -at.end && v[i] <= at.end;
+        out[first + i] = inside ? out[first + i] : bytes[i];
+      }
     }
   }
 
@@ -152,7 +176,7 @@ struct Loops {
       if constexpr (O != StageJob::Operation::kNone) {
         Combine<O>(job, job.operands + p * kLanes, v);
       }
-      Back(v, kLanes, job.convert, job.offset, job.out + p * kLanes);
+      Back(v, kLanes, job.convert, job.out + p * kLanes);
     }
   }
 
@@ -172,8 +196,24 @@ struct Loops {
     }
   }
 
-  static void FrontOnly(const StageJob& job, double* out) {
-    for (size_t p = 0; p < job.count; ++p) Front(job, p, out + p * kLanes);
+  static bool FrontOnly(const StageJob& job, const TableEnds& ends,
+                        double* values, int32_t* places) {
+    const double low = -ends.end, high = ends.end;
+    double excess[kLanes] = {};
+    for (size_t p = 0; p < job.count; ++p) {
+      double v[kLanes];
+      Front(job, p, v);
+      for (size_t i = 0; i < kLanes; ++i) {
+        double x = v[i] < low ? low : v[i];
+        x = x > high ? high : x;
+        excess[i] += __builtin_fabs(v[i] - x);
+        places[p * kLanes + i] = static_cast<int32_t>(x + high);
+        values[p * kLanes + i] = v[i];
+      }
+    }
+    double all = 0.0;
+    for (size_t i = 0; i < kLanes; ++i) all += excess[i];
+    return all != 0.0;
   }
 
   static void ChannelSums(const std::byte* atoms, size_t count, size_t planes,
@@ -217,7 +257,8 @@ struct Loops {
 
   static constexpr Kernels All(const char* name) {
     return {name,    L::kForm,   L::kBlock, &Tile,        &Depthwise,
-            &Stages, &FrontOnly, &Back,     &ChannelSums, &Load};
+            &Stages, &FrontOnly, &Beyond,   &Back,        &ChannelSums,
+            &Load};
   }
 };
 
