@@ -88,8 +88,9 @@ int main(int count, char** arguments) {
   std::printf("level %s\n%-32s %10s %10s %10s %10s\n",
               rknnd::soft::CpuLevelName(rknnd::soft::CurrentCpuLevel()), "",
               "fast ms", "plain ms", "NPU ms", "GMAC");
-  for (const char* name : {"mobilenetv2_rk3588.rknn", "yolov8n_algae_rk3588.rknn",
-                           "ppocrv4_det_rk3588.rknn"}) {
+  for (const char* name :
+       {"mobilenetv2_rk3588.rknn", "yolov8n_algae_rk3588.rknn",
+        "ppocrv4_det_rk3588.rknn"}) {
     const auto program = LoadedProgram::Load(name);
     if (!program) {
       std::printf("%-32s is not there (set RKNND_SHARED)\n", name);

@@ -162,8 +162,8 @@ struct Loops {
     const double offset = job.operand_offset, low = job.ew.low;
     const Scale scale = job.operand;
     for (size_t i = 0; i < count; ++i) {
-      const double e = __builtin_floor(
-          (operands[i] + offset) * scale.factor + scale.half);
+      const double e =
+          __builtin_floor((operands[i] + offset) * scale.factor + scale.half);
       double x = v[i];
       if constexpr (O == StageJob::Operation::kAdd) x = x + e;
       if constexpr (O == StageJob::Operation::kMul) x = x * e;
@@ -265,9 +265,8 @@ struct Loops {
   }
 
   static constexpr Kernels All(const char* name) {
-    return {name,    L::kForm,   L::kBlock, &Tile,        &Depthwise,
-            &Stages, &FrontOnly, &Beyond,   &Back,        &ChannelSums,
-            &Load};
+    return {name,       L::kForm, L::kBlock, &Tile,        &Depthwise, &Stages,
+            &FrontOnly, &Beyond,  &Back,     &ChannelSums, &Load};
   }
 };
 
