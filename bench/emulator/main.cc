@@ -2,7 +2,7 @@
 // core, best of several, by both engines, and what the hardware is estimated to
 // take. --by-kind: where the time goes, by kind of node.
 //
-//   rknnd-bench-emulator [--by-kind] [--plain] [RUNS]
+//   rknnd-bench-emulator [--out FILE] [--by-kind] [--plain] [RUNS]
 
 #include <time.h>
 
@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,11 +78,15 @@ void PrintKinds(LoadedProgram& program, Machine& machine) {
 int main(int count, char** arguments) {
   bool by_kind = false, plain = false;
   int runs = 5;
+  std::string out;
+  nlohmann::json rows = nlohmann::json::array();
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--by-kind") == 0) {
       by_kind = true;
     } else if (std::strcmp(arguments[i], "--plain") == 0) {
       plain = true;
+    } else if (std::strcmp(arguments[i], "--out") == 0 && i + 1 < count) {
+      out = arguments[++i];
     } else {
       runs = std::max(1, std::atoi(arguments[i]));
     }
@@ -112,7 +118,16 @@ int main(int count, char** arguments) {
     // The NPU's clock is 1 GHz.
     std::printf("%-32s %10.1f %10.1f %10.2f %10.2f\n", name, fast, slow,
                 cycles * 1e-6, macs * 1e-9);
+    rows.push_back({{"program", name},
+                    {"fast_ms", fast},
+                    {"plain_ms", slow},
+                    {"npu_ms_at_least", cycles * 1e-6},
+                    {"gmac", macs * 1e-9}});
     if (by_kind) PrintKinds(*program, machine);
   }
-  return 0;
+  if (out.empty()) return 0;
+  std::ofstream file(out);
+  file << rows.dump(1) << '\n';
+  file.close();
+  return file ? 0 : 1;
 }

@@ -45,9 +45,8 @@ class Input {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace testing = rknnd::rknpu::testing;
   Input input(data, size);
-  testing::AnyTask task = testing::ChooseTask([&](uint32_t below) {
-    return input.Take(below > 256 ? 4 : 1) % below;
-  });
+  testing::AnyTask task = testing::ChooseTask(
+      [&](uint32_t below) { return input.Take(below > 256 ? 4 : 1) % below; });
   while (!input.empty()) {
     const uint32_t place = input.Take(2);
     auto at = task.registers.begin();

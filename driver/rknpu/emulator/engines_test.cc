@@ -84,5 +84,22 @@ TEST(EnginesTest, ChangedRegistersEndWithAReasonOrTheSameBytes) {
   EXPECT_GT(refused, 300U);
 }
 
+// Every loop of either engine asks, so a task of any kind and size ends.
+TEST(EnginesTest, AskWhetherTheJobWasStopped) {
+  std::mt19937 random(3);
+  size_t ended = 0;
+  for (size_t i = 0; i < 200; ++i) {
+    SCOPED_TRACE("task " + std::to_string(i));
+    const AnyTask task =
+        ChooseTask([&](uint32_t below) { return random() % below; });
+    const fast::Kernels& kernels = fast::KernelsFor(soft::CurrentCpuLevel());
+    if (!RunBoth(task, {}, kernels).ran) continue;
+    ++ended;
+    EXPECT_TRUE(testing::EndsWhenStopped(task, nullptr));
+    EXPECT_TRUE(testing::EndsWhenStopped(task, &kernels));
+  }
+  EXPECT_GT(ended, 150U);
+}
+
 }  // namespace
 }  // namespace rknnd::rknpu

@@ -1,7 +1,8 @@
 #include "driver/rknpu/emulator/testing/both_engines.h"
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -181,7 +182,7 @@ struct End {
 };
 
 End RunOne(const AnyTask& task, const std::vector<uint8_t>& fill,
-           const fast::Kernels* kernels) {
+           const fast::Kernels* kernels, const RunOptions& options) {
   Arena arena(kArenaBytes);
   for (size_t i = 0; i < arena.bytes().size() && !fill.empty(); ++i) {
     arena.bytes()[i] = std::byte{fill[i % fill.size()]};
@@ -199,7 +200,6 @@ End RunOne(const AnyTask& task, const std::vector<uint8_t>& fill,
   end.status = state.Load(entry, nullptr, 0, arena.memory());
   if (!end.status.ok()) return end;
   TaskRegisters registers = state.Registers(entry);
-  const RunOptions options;
   Access access(arena.memory(), options);
   const auto finish = [&] {
     end.status = access.status();
@@ -238,8 +238,8 @@ AnyTask ChooseTask(const Choose& choose) {
 
 Comparison RunBoth(const AnyTask& task, const std::vector<uint8_t>& fill,
                    const fast::Kernels& kernels) {
-  const End plain = RunOne(task, fill, nullptr);
-  const End fast = RunOne(task, fill, &kernels);
+  const End plain = RunOne(task, fill, nullptr, {});
+  const End fast = RunOne(task, fill, &kernels, {});
   Comparison result;
   result.ran = plain.status.ok();
   result.fast = fast.fast;
@@ -256,6 +256,14 @@ Comparison RunBoth(const AnyTask& task, const std::vector<uint8_t>& fill,
         static_cast<int>(static_cast<int8_t>(*at.second)));
   }
   return result;
+}
+
+bool EndsWhenStopped(const AnyTask& task, const fast::Kernels* kernels) {
+  const std::atomic<bool> stopped = true;
+  RunOptions options;
+  options.stop = &stopped;
+  return RunOne(task, {}, kernels, options).status.code() ==
+         absl::StatusCode::kCancelled;
 }
 
 }  // namespace rknnd::rknpu::testing

@@ -39,6 +39,10 @@ struct Comparison {
 Comparison RunBoth(const AnyTask& task, const std::vector<uint8_t>& fill,
                    const fast::Kernels& kernels);
 
+// One engine (`kernels` null: the plain one) on a task whose job is stopped
+// already when the engine begins. True: it ended with CANCELLED.
+bool EndsWhenStopped(const AnyTask& task, const fast::Kernels* kernels);
+
 }  // namespace rknnd::rknpu::testing
 
 #endif  // DRIVER_RKNPU_EMULATOR_TESTING_BOTH_ENGINES_H_
