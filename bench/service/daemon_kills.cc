@@ -25,7 +25,7 @@ constexpr size_t kTold = 10;
 
 // The time that our unit has systemd wait before it starts the next one.
 double RestartSeconds() {
-  std::ifstream unit(RKNND_SOURCE_ROOT "/packaging/systemd/rknnd.service");
+  std::ifstream unit(RKNND_SOURCE_ROOT "/systemd/rknnd.service");
   const std::string key = "RestartSec=";
   for (std::string line; std::getline(unit, line);) {
     if (line.rfind(key, 0) != 0) continue;

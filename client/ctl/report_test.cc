@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/posix/clock.h"
+
 namespace rknnd::client {
 namespace {
 
@@ -103,9 +105,9 @@ TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
 
   EXPECT_THAT(
       Keys(output.json),
-      ElementsAre("device", "uptime_s", "sessions", "models", "contexts",
-                  "buffers", "jobs", "memory", "sram", "remote", "core_use",
-                  "foreign_users", "admitted", "cache_syncs"));
+      ElementsAre("device", "uptime_s", "draining", "sessions", "models",
+                  "contexts", "buffers", "jobs", "memory", "sram", "remote",
+                  "core_use", "foreign_users", "admitted", "cache_syncs"));
   EXPECT_THAT(Keys(output.json["cache_syncs"]), ElementsAre("done", "skipped"));
   EXPECT_THAT(Keys(output.json["device"]),
               ElementsAre("kind", "soc", "cores", "driver"));

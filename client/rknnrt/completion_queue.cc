@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/rknnrt/first_ended.h"
 #include "client/rknnrt/status_map.h"
 
 namespace rknnd::client {
@@ -90,7 +91,9 @@ Expected<bool> CompletionQueue::Next(Taken* taken) {
     const auto ended = [this](const Entry& candidate) {
       return target_->Look(*candidate.run);
     };
-    const auto first = std::find_if(entries_.begin(), entries_.end(), ended);
+    const auto first = FirstEnded(
+        entries_.begin(), entries_.end(), ended,
+        [](const Entry& a, const Entry& b) { return a.context == b.context; });
     if (first == entries_.end()) return false;
     if (std::any_of(std::next(first), entries_.end(), ended)) {
       notice_->Remind();

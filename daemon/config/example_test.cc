@@ -22,8 +22,7 @@ using testing::ContainerEq;
 constexpr char kFile[] = "rknnd.toml";
 
 std::string Source() {
-  std::ifstream file(std::string(RKNND_SOURCE_ROOT "/packaging/systemd/") +
-                     kFile);
+  std::ifstream file(std::string(RKNND_SOURCE_ROOT "/packaging/") + kFile);
   return {std::istreambuf_iterator<char>(file),
           std::istreambuf_iterator<char>()};
 }

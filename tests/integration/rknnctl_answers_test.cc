@@ -64,9 +64,9 @@ class RknnctlAnswersTest : public IntegrationTest {
 TEST_F(RknnctlAnswersTest, Status) {
   const json status = Ask({"status"});
   EXPECT_THAT(Fields(status),
-              UnorderedElementsAre("device", "uptime_s", "sessions", "models",
-                                   "contexts", "buffers", "jobs", "memory",
-                                   "sram", "cache_syncs", "core_use",
+              UnorderedElementsAre("device", "uptime_s", "draining", "sessions",
+                                   "models", "contexts", "buffers", "jobs",
+                                   "memory", "sram", "cache_syncs", "core_use",
                                    "foreign_users", "admitted", "remote"));
   EXPECT_THAT(Fields(status["cache_syncs"]),
               UnorderedElementsAre("done", "skipped"));

@@ -29,7 +29,7 @@ base::TemporaryFolder MakeFolder() {
 
 }  // namespace
 
-std::string SourceFolder() { return RKNND_SOURCE_ROOT "/packaging/systemd"; }
+std::string SourceFolder() { return RKNND_SOURCE_ROOT "/systemd"; }
 
 std::string Source(const std::string& path) {
   return integration::ReadText(SourceFolder() + "/" + path);
@@ -55,6 +55,9 @@ Staging::Staging() : folder_(MakeFolder()) {
     }
   }
   fs::copy(SourceFolder() + "/user", Path(kUserUnits));
+  fs::create_directories(Path("/usr/lib/systemd/system-preset"));
+  fs::copy(SourceFolder() + "/system-preset",
+           Path("/usr/lib/systemd/system-preset"));
   fs::copy(SourceFolder() + "/sysusers.d", Path("/usr/lib/sysusers.d"));
   fs::copy(SourceFolder() + "/tmpfiles.d", Path("/usr/lib/tmpfiles.d"));
   for (const std::string target : kTargets) {

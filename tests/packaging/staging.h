@@ -36,7 +36,7 @@ class Staging {
   base::TemporaryFolder folder_;
 };
 
-// packaging/systemd.
+// systemd/.
 std::string SourceFolder();
 // A file below it.
 std::string Source(const std::string& path);

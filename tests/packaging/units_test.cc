@@ -109,6 +109,24 @@ TEST_F(UnitsTest, SystemdTakesEveryLineOfTheUsersInstance) {
   EXPECT_EQ(ended.errors, "");
 }
 
+TEST_F(UnitsTest, PresetsEnableTheSocketsAndNoService) {
+  if (FindProgram("systemctl").empty()) {
+    GTEST_SKIP() << "systemctl is not installed (package systemd)";
+  }
+  const Ended preset = staging_.Run({"systemctl", "--root=ROOT", "preset-all"});
+  EXPECT_EQ(preset.code, 0) << preset.errors;
+  for (const auto& [unit, state] : std::map<std::string, std::string>{
+           {"rknnd.socket", "enabled\n"},
+           {"rknnd-admin.socket", "enabled\n"},
+           {"rknnd.service", "disabled\n"},
+           {"rknnd-k8s.service", "disabled\n"}}) {
+    EXPECT_EQ(
+        staging_.Run({"systemctl", "--root=ROOT", "is-enabled", unit}).output,
+        state)
+        << unit;
+  }
+}
+
 TEST_F(UnitsTest, ExposureIsAtMostTwo) {
   for (const char* unit : {"rknnd.service", "rknnd-k8s.service"}) {
     const Ended ended = staging_.Run(

@@ -188,15 +188,20 @@ bool Troubles::TakeDescriptors(const Event& event) {
       prlimit(pid, RLIMIT_NOFILE, nullptr, &before) != 0) {
     return false;
   }
+  // Of those that overlap the first knows what there was, and the last gives it
+  // back.
+  if (few_.life != life) few_ = {life, 0, before};
   rlimit few = before;
   few.rlim_cur =
       std::min<rlim_t>(before.rlim_cur, UseOf(pid).fds + event.dice % 4);
   if (prlimit(pid, RLIMIT_NOFILE, &few, nullptr) != 0) return false;
+  ++few_.troubles;
   const Nanoseconds begin = clock_.Now();
   scene_.judge->Remember(event.kind, begin, begin + event.length);
-  Later(event.length, [this, begin, pid, life, before] {
-    if (scene_.service->lives() == life) {
-      prlimit(pid, RLIMIT_NOFILE, &before, nullptr);
+  Later(event.length, [this, begin, pid, life] {
+    if (few_.life == life && --few_.troubles == 0 &&
+        scene_.service->lives() == life) {
+      prlimit(pid, RLIMIT_NOFILE, &few_.usual, nullptr);
     }
     scene_.judge->Remember(EventKind::kFewDescriptors, begin, clock_.Now());
   });

@@ -4,6 +4,8 @@
 #ifndef TESTS_TORTURE_TROUBLES_H_
 #define TESTS_TORTURE_TROUBLES_H_
 
+#include <sys/resource.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -77,6 +79,13 @@ class Troubles {
   std::multimap<base::Nanoseconds, std::function<void()>> ends_;
   std::vector<base::ChildProcess> helpers_;  // hostile clients, rknnctl
   std::array<uint64_t, kEventKinds> done_ = {};
+  // Of the daemon that has few descriptors just now.
+  struct FewDescriptors {
+    int life = 0;
+    int troubles = 0;  // that have not ended
+    rlimit usual{};
+  };
+  FewDescriptors few_;
   int stopped_life_ = 0;  // of the daemon, while it is stopped
 };
 

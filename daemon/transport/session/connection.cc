@@ -88,7 +88,8 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
       owner_(owner),
       socket_(std::make_shared<base::UniqueFd>(std::move(socket))),
       peer_(std::move(peer)) {
-  if (environment_.closer == nullptr || peer_.admin || peer_.pid == getpid()) {
+  if (environment_.user_threads == nullptr || peer_.admin ||
+      peer_.pid == getpid()) {
     return;
   }
   closes_for_ = peer_.allocation != nullptr
@@ -133,7 +134,7 @@ void Connection::Guarded(const Handle& handle) {
     const ClosesElsewhere elsewhere(&left);
     handle();
   }
-  environment_.closer->Close(closes_for_, std::move(left));
+  environment_.user_threads->Close(closes_for_, std::move(left));
 }
 
 bool Connection::IsToldLate() const {
@@ -196,9 +197,9 @@ void Connection::OnSocket(uint32_t events) {
     if (Pauses()) return;
     Guarded([this] { Receive(); });
     if (state_ != State::kClosed && !closes_for_.empty() &&
-        !environment_.closer->HasRoom(closes_for_)) {
+        !environment_.user_threads->HasRoom(closes_for_)) {
       Close(absl::ResourceExhaustedError(absl::StrCat(
-          closes_for_, " has sent more than ", FdCloser::kMostOfOwner,
+          closes_for_, " has sent more than ", UserThreads::kMostOfOwner,
           " descriptors that cannot be closed: a connection that lingers, or "
           "a file system, holds them up")));
     }

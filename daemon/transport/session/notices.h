@@ -25,7 +25,7 @@
 #include "base/posix/mutex.h"
 #include "daemon/core/types.h"
 #include "daemon/transport/session/event_log.h"
-#include "daemon/transport/session/fd_closer.h"
+#include "daemon/transport/session/user_threads.h"
 
 namespace rknnd::transport {
 
@@ -48,7 +48,7 @@ class Notices final : public core::FenceOwner {
  public:
   using Send = std::function<base::Expected<void>()>;
 
-  Notices(std::string user, std::shared_ptr<FdCloser> threads,
+  Notices(std::string user, std::shared_ptr<UserThreads> threads,
           std::shared_ptr<LoopLink> loop, FailureLog* failures)
       : user_(std::move(user)),
         threads_(std::move(threads)),
@@ -90,7 +90,7 @@ class Notices final : public core::FenceOwner {
   void Took(base::Nanoseconds time);
 
   const std::string user_;
-  const std::shared_ptr<FdCloser> threads_;
+  const std::shared_ptr<UserThreads> threads_;
   const std::shared_ptr<LoopLink> loop_;
   FailureLog* const failures_;
   std::atomic<bool> late_{false};
@@ -103,7 +103,7 @@ class Notices final : public core::FenceOwner {
 // Thread: loop.
 class NoticesByUser {
  public:
-  NoticesByUser(std::shared_ptr<FdCloser> threads, base::EventLoop* loop,
+  NoticesByUser(std::shared_ptr<UserThreads> threads, base::EventLoop* loop,
                 FailureLog* failures)
       : threads_(std::move(threads)),
         loop_(std::make_shared<LoopLink>(loop)),
@@ -115,7 +115,7 @@ class NoticesByUser {
   std::shared_ptr<Notices> Of(const std::string& user);
 
  private:
-  const std::shared_ptr<FdCloser> threads_;
+  const std::shared_ptr<UserThreads> threads_;
   const std::shared_ptr<LoopLink> loop_;
   FailureLog* const failures_;
   // Those in use, and those that are late.

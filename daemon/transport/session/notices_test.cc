@@ -13,8 +13,8 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "daemon/transport/session/event_log.h"
-#include "daemon/transport/session/fd_closer.h"
 #include "daemon/transport/session/testing/recorded_lines.h"
+#include "daemon/transport/session/user_threads.h"
 
 namespace rknnd::transport {
 namespace {
@@ -35,7 +35,7 @@ class NoticesTest : public ::testing::Test {
   testing::RecordedLines lines_;
   FailureLog failures_{&lines_, &clock_};
   std::unique_ptr<base::EventLoop> loop_ = *base::EventLoop::Create(&clock_);
-  const std::shared_ptr<FdCloser> threads_ = std::make_shared<FdCloser>();
+  const std::shared_ptr<UserThreads> threads_ = std::make_shared<UserThreads>();
   NoticesByUser users_{threads_, loop_.get(), &failures_};
 };
 

@@ -41,11 +41,11 @@ absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
 
 SessionServer::SessionServer(const Environment& environment,
                              const ServerLimits& limits)
-    : notices_(closer_, environment.loop, environment.failures),
+    : notices_(user_threads_, environment.loop, environment.failures),
       environment_([&] {
         Environment with_doors = environment;
         with_doors.doors = this;
-        with_doors.closer = closer_.get();
+        with_doors.user_threads = user_threads_.get();
         with_doors.notices = &notices_;
         return with_doors;
       }()),
@@ -63,7 +63,7 @@ absl::Status SessionServer::Serve(base::UniqueFd listener, bool admin) {
 
 absl::StatusOr<SessionServer::ListenerId> SessionServer::Add(
     Listener listener) {
-  closer_->Start();
+  user_threads_->Start();
   const ListenerId id = ++last_listener_;
   listeners_.emplace(id, std::move(listener));
   const absl::Status watched = Watch(id);
@@ -155,7 +155,7 @@ void SessionServer::AcceptFrom(ListenerId listener) {
       status = Admit(*std::move(accepted), found->second.admin,
                      found->second.allocation);
     }
-    closer_->Close("turned away", std::move(left));
+    user_threads_->Close("turned away", std::move(left));
   }
   if (status.ok()) return;
   environment_.failures->Write({}, 0, "accept", status);

@@ -21,8 +21,8 @@
 #include "daemon/core/types.h"
 #include "daemon/transport/session/connection.h"
 #include "daemon/transport/session/doors.h"
-#include "daemon/transport/session/fd_closer.h"
 #include "daemon/transport/session/notices.h"
+#include "daemon/transport/session/user_threads.h"
 
 namespace rknnd::transport {
 
@@ -98,7 +98,8 @@ class SessionServer final : public ConnectionOwner, public DoorKeeper {
   // away where there are too many.
   void MakeRoom(const core::Allocation* allocation);
 
-  const std::shared_ptr<FdCloser> closer_ = std::make_shared<FdCloser>();
+  const std::shared_ptr<UserThreads> user_threads_ =
+      std::make_shared<UserThreads>();
   NoticesByUser notices_;
   const Environment environment_;
   ServerLimits limits_;

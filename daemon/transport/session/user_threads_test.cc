@@ -1,6 +1,6 @@
 // Descriptors whose closing lasts, and others' that do not wait for them.
 
-#include "daemon/transport/session/fd_closer.h"
+#include "daemon/transport/session/user_threads.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -46,11 +46,11 @@ std::vector<base::UniqueFd> One(base::UniqueFd fd) {
   return fds;
 }
 
-TEST(FdCloserTest, WhoHoldsItUpHoldsUpItsOwn) {
+TEST(UserThreadsTest, WhoHoldsItUpHoldsUpItsOwn) {
   auto hostile = std::make_unique<Lingering>();
   ASSERT_TRUE(hostile->near.valid());
   Pipe behind, other;
-  FdCloser closer;
+  UserThreads closer;
   closer.Start();
   closer.Close("hostile", One(std::move(hostile->near)));
   closer.Close("hostile", One(std::move(behind.write)));
@@ -63,30 +63,30 @@ TEST(FdCloserTest, WhoHoldsItUpHoldsUpItsOwn) {
   EXPECT_TRUE(behind.IsClosed());
 }
 
-TEST(FdCloserTest, NobodyKeepsMoreThanItMay) {
+TEST(UserThreadsTest, NobodyKeepsMoreThanItMay) {
   auto hostile = std::make_unique<Lingering>();
   ASSERT_TRUE(hostile->near.valid());
-  FdCloser closer;
+  UserThreads closer;
   closer.Start();
   closer.Close("hostile", One(std::move(hostile->near)));
-  std::vector<base::UniqueFd> many(FdCloser::kMostOfOwner + 1);
+  std::vector<base::UniqueFd> many(UserThreads::kMostOfOwner + 1);
   closer.Close("hostile", std::move(many));
   EXPECT_FALSE(closer.HasRoom("hostile"));
   EXPECT_TRUE(closer.HasRoom("other"));
   hostile.reset();
 }
 
-TEST(FdCloserTest, ClosesAtOnceBeforeItIsStarted) {
-  FdCloser closer;
+TEST(UserThreadsTest, ClosesAtOnceBeforeItIsStarted) {
+  UserThreads closer;
   Pipe pipe;
   closer.Close("any", One(std::move(pipe.write)));
   EXPECT_TRUE(pipe.IsClosed(0));
 }
 
-TEST(FdCloserTest, ItsEndWaitsForWhatCanBeClosed) {
+TEST(UserThreadsTest, ItsEndWaitsForWhatCanBeClosed) {
   Pipe pipe;
   {
-    FdCloser closer;
+    UserThreads closer;
     closer.Start();
     closer.Close("any", One(std::move(pipe.write)));
   }

@@ -1,11 +1,11 @@
-// Closes what clients have sent, on threads that may wait for them: a client
-// decides how long it takes to close a connection of its own that lingers, a
-// file of its own file system or gigabytes of memory, and the loop waits for
-// nobody. Likewise for other work that a client may make last (notices.h). Used
-// by the server and its connections.
+// Threads for work that a user's programs can make last, so that the loop waits
+// for nobody: above all closing what they have sent, as a client decides how
+// long it takes to close a connection of its own that lingers, a file of its
+// own file system or gigabytes of memory; and telling those who are slow to
+// hear (notices.h). Used by the server and its connections.
 
-#ifndef DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
-#define DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
+#ifndef DAEMON_TRANSPORT_SESSION_USER_THREADS_H_
+#define DAEMON_TRANSPORT_SESSION_USER_THREADS_H_
 
 #include <cstddef>
 #include <functional>
@@ -17,19 +17,19 @@
 
 namespace rknnd::transport {
 
-// Each owner's are closed one after the other, in their order, so that one
+// The work of each owner is done piece by piece, in its order, so that an owner
 // holds up its own and one thread at most. Thread: any.
-class FdCloser {
+class UserThreads {
  public:
   // Descriptors that one owner may keep from being closed: as many as its
   // sessions' sockets and a few messages.
   static constexpr size_t kMostOfOwner = 4096;
 
-  FdCloser();
+  UserThreads();
   // Waits for those that can be closed at once.
-  ~FdCloser();
-  FdCloser(const FdCloser&) = delete;
-  FdCloser& operator=(const FdCloser&) = delete;
+  ~UserThreads();
+  UserThreads(const UserThreads&) = delete;
+  UserThreads& operator=(const UserThreads&) = delete;
 
   // Has a thread from now on; before it closes at once.
   void Start();
@@ -62,4 +62,4 @@ class ClosesElsewhere {
 
 }  // namespace rknnd::transport
 
-#endif  // DAEMON_TRANSPORT_SESSION_FD_CLOSER_H_
+#endif  // DAEMON_TRANSPORT_SESSION_USER_THREADS_H_

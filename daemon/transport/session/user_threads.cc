@@ -1,6 +1,6 @@
 // See the header. Called by the loop, for messages of whoever may connect.
 
-#include "daemon/transport/session/fd_closer.h"
+#include "daemon/transport/session/user_threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -53,7 +53,7 @@ bool LeaveOpen(int fd) {
 
 }  // namespace
 
-struct FdCloser::State : std::enable_shared_from_this<State> {
+struct UserThreads::State : std::enable_shared_from_this<State> {
   // One of both.
   struct Errand {
     base::UniqueFd fd;
@@ -132,9 +132,9 @@ struct FdCloser::State : std::enable_shared_from_this<State> {
   bool ended RKNND_GUARDED_BY(mutex) = false;
 };
 
-FdCloser::FdCloser() : state_(std::make_shared<State>()) {}
+UserThreads::UserThreads() : state_(std::make_shared<State>()) {}
 
-FdCloser::~FdCloser() {
+UserThreads::~UserThreads() {
   State& state = *state_;
   const auto until = std::chrono::steady_clock::now() + kLastCloses;
   base::MutexLock lock(state.mutex);
@@ -145,7 +145,7 @@ FdCloser::~FdCloser() {
   }
 }
 
-void FdCloser::Start() {
+void UserThreads::Start() {
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (state.started) return;
@@ -153,8 +153,8 @@ void FdCloser::Start() {
   state.AddThread();
 }
 
-void FdCloser::Close(const std::string& owner,
-                     std::vector<base::UniqueFd> fds) {
+void UserThreads::Close(const std::string& owner,
+                        std::vector<base::UniqueFd> fds) {
   if (fds.empty()) return;
   State& state = *state_;
   base::MutexLock lock(state.mutex);
@@ -169,7 +169,7 @@ void FdCloser::Close(const std::string& owner,
   state.Wake(queue);
 }
 
-bool FdCloser::Do(const std::string& owner, std::function<void()> work) {
+bool UserThreads::Do(const std::string& owner, std::function<void()> work) {
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (!state.started || state.ended) return false;
@@ -182,7 +182,7 @@ bool FdCloser::Do(const std::string& owner, std::function<void()> work) {
   return true;
 }
 
-bool FdCloser::HasRoom(const std::string& owner) const {
+bool UserThreads::HasRoom(const std::string& owner) const {
   const State& state = *state_;
   base::MutexLock lock(state.mutex);
   const auto found = state.owners.find(owner);
