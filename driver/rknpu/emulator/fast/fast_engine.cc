@@ -88,7 +88,8 @@ void FastEngine::Convolve(const ConvSpec& conv, const OutputSpec& output,
     for (uint32_t o0 = 0; o0 < conv.channels; o0 += kKernelsAtOnce) {
       if (!access.GoesOn()) return;
       if (o0 + kKernelsAtOnce > conv.kernels) {
-        std::fill(sums_.begin(), sums_.end(), 0);
+        FillIdle(window_sums == nullptr ? nullptr : window_sums + first,
+                 job.count);
       }
       const uint32_t end = std::min(o0 + kKernelsAtOnce, conv.kernels);
       for (uint32_t o = o0; o < end; o += block) {
@@ -103,6 +104,17 @@ void FastEngine::Convolve(const ConvSpec& conv, const OutputSpec& output,
                 sums_.data() + (o - o0) / kLanes * job.surface_step,
                 window_sums);
       }
+    }
+  }
+}
+
+// The sums of channels that no kernel is for: nothing, as the form has it.
+void FastEngine::FillIdle(const int32_t* window_sums, size_t count) {
+  const bool turned = kernels_.form == Form::kUnsigned;
+  for (size_t s = 0; s < 2; ++s) {
+    for (size_t p = 0; p < count; ++p) {
+      const int32_t sum = turned ? 128 * window_sums[p] : 0;
+      std::fill_n(sums_.data() + (s * kChunk + p) * kLanes, kLanes, sum);
     }
   }
 }

@@ -37,6 +37,7 @@ class FastEngine {
   void Convolve(const ConvSpec& conv, const OutputSpec& output,
                 const Target& target, const int32_t* window_sums,
                 Access& access);
+  void FillIdle(const int32_t* window_sums, size_t count);
   void ConvolveDepthwise(const ConvSpec& conv, const OutputSpec& output,
                          const Target& target, Access& access);
   void Deliver(const ConvSpec& conv, const OutputSpec& output,

@@ -21,6 +21,13 @@ Scale ScaleOf(int32_t factor, uint32_t shift) {
           shift == 0 ? 0.0 : 0.5};
 }
 
+ByteConversion ConversionOf(const ConvertSpec& spec) {
+  ByteConversion convert;
+  convert.scale = ScaleOf(spec.scale, spec.shift);
+  convert.offset = spec.offset;
+  return convert;
+}
+
 template <class T>
 uint64_t Largest(const std::vector<T>& values) {
   uint64_t largest = 0;
@@ -96,8 +103,7 @@ const int8_t* TableBytes::Of(const Tables& tables, const ConvertSpec& convert,
   }
   values[2 * kEnd] = tables.entries[1][kSegments];
   bytes_.resize(values.size());
-  kernels.convert(values.data(), values.size(),
-                  ScaleOf(convert.scale, convert.shift), convert.offset,
+  kernels.convert(values.data(), values.size(), ConversionOf(convert),
                   bytes_.data());
   version_ = tables.version;
   convert_ = convert;
@@ -208,22 +214,24 @@ bool StagePlan::Make(const OutputSpec& spec, uint32_t channels,
   }
   if (ew.table) {
     proof.Add(TableBytes::kEnd);
-    proof.Mul(32768, 0);
+    Proof below = proof, above = proof;
+    below.Mul(Magnitude(spec.slopes.below), spec.slopes.below_shift);
+    above.Mul(Magnitude(spec.slopes.above), spec.slopes.above_shift);
+    if (!below.holds() || !above.holds()) return false;
+    proof = Proof(std::max(below.value(), above.value()));
     proof.Add(32768);
-    if (!proof.holds()) return false;
-    below_ = {std::ldexp(spec.slopes.below,
-                         -static_cast<int>(spec.slopes.below_shift)),
-              0.0};
-    above_ = {std::ldexp(spec.slopes.above,
-                         -static_cast<int>(spec.slopes.above_shift)),
-              0.0};
-    least_ = tables.entries[0][0];
-    most_ = tables.entries[1][Tables::kEntries - 1];
+    const auto slope = [](int16_t factor, uint32_t shift) {
+      return std::ldexp(factor, -static_cast<int>(shift));
+    };
+    ends_.end = TableBytes::kEnd;
+    ends_.below_edge = tables.entries[0].front();
+    ends_.below_slope = slope(spec.slopes.below, spec.slopes.below_shift);
+    ends_.above_edge = tables.entries[1].back();
+    ends_.above_slope = slope(spec.slopes.above, spec.slopes.above_shift);
   }
   proof.Mul(spec.convert.scale, spec.convert.shift);
   if (!proof.holds()) return false;
-  common_.convert = ScaleOf(spec.convert.scale, spec.convert.shift);
-  common_.offset = spec.convert.offset;
+  common_.convert = ConversionOf(spec.convert);
   if (ew.table) table_ = table_bytes.Of(tables, spec.convert, kernels);
   return access.ok();
 }
@@ -252,29 +260,17 @@ void StagePlan::Run(uint32_t s, StageJob job) {
 
 void StagePlan::RunTable(const StageJob& job) {
   const size_t count = job.count * kLanes;
-  if (values_.size() < count) values_.resize(count);
-  kernels_->front(job, values_.data());
-  constexpr double kEnd = TableBytes::kEnd;
-  const int8_t* const middle = table_ + TableBytes::kEnd;
-  bool beyond = false;
-  for (size_t i = 0; i < count; ++i) {
-    const double v = values_[i];
-    const double inside = std::min(std::max(v, -kEnd), kEnd);
-    beyond |= v != inside;
-    job.out[i] = middle[static_cast<int32_t>(inside)];
+  if (values_.size() < count) {
+    values_.resize(count);
+    places_.resize(count);
   }
-  if (!beyond) return;
-  for (size_t i = 0; i < count; ++i) {
-    double v = values_[i];
-    if (v < -kEnd) {
-      v = least_ + std::floor((v + kEnd) * below_.factor);
-    } else if (v > kEnd) {
-      v = most_ + std::floor((v - kEnd) * above_.factor);
-    } else {
-      continue;
-    }
-    kernels_->convert(&v, 1, job.convert, job.offset, job.out + i);
-  }
+  const bool beyond =
+      kernels_->front(job, ends_, values_.data(), places_.data());
+  const int8_t* const table = table_;
+  const int32_t* const places = places_.data();
+  int8_t* const out = job.out;
+  for (size_t i = 0; i < count; ++i) out[i] = table[places[i]];
+  if (beyond) kernels_->beyond(values_.data(), count, ends_, job.convert, out);
 }
 
 }  // namespace rknnd::rknpu::fast

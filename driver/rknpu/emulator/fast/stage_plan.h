@@ -74,9 +74,9 @@ class StagePlan {
   bool uses_window_sums_ = false, uniform_ = false;
   // With a table.
   const int8_t* table_ = nullptr;
-  double least_ = 0.0, most_ = 0.0;  // entries at its ends
-  Scale below_, above_;
+  TableEnds ends_;
   std::vector<double> values_;
+  std::vector<int32_t> places_;
 };
 
 }  // namespace rknnd::rknpu::fast

@@ -61,11 +61,27 @@ struct Bounds {
   double low = -0x1p60, high = 0x1p60;
 };
 
+// v to a byte: bounded(floor(v * factor + half) + offset). The bounds are data,
+// or compilers would compute both sides of each for every value.
+struct ByteConversion {
+  Scale scale;
+  double offset = 0.0;
+  Bounds bounds = {-128.0, 127.0};
+};
+
+// Values beyond the ends of a table, which covers those from -end to end:
+// edge + floor((v -+ end) * slope).
+struct TableEnds {
+  double end = 16384.0;
+  double below_edge = 0.0, below_slope = 0.0;
+  double above_edge = 0.0, above_slope = 0.0;
+};
+
 // From sums to bytes, for pixels of one atom's channels:
 //   v = sum + ow * window sum + bias       modulo 2^32
 //   v = floor(v * bs_factor + bs_half), bounded; the same of BN, + bn_addend
 //   element-wise with e = floor((operand + offset) * factor + half), bounded
-//   out = bounded(floor(v * scale + half) + offset)
+//   out = that as a byte
 struct StageJob {
   size_t count = 0;
   // Sixteen of each pixel; one of the two.
@@ -84,8 +100,8 @@ struct StageJob {
   Operation operation = Operation::kNone;
   const int8_t* operands = nullptr;  // sixteen of each pixel
   double operand_offset = 0.0;
-  Scale operand, convert;
-  double offset = 0.0;
+  Scale operand;
+  ByteConversion convert;
   int8_t* out = nullptr;  // sixteen of each pixel
 };
 
@@ -97,11 +113,16 @@ struct Kernels {
   void (*tile)(const TileJob& job) = nullptr;
   void (*depthwise)(const DepthwiseJob& job) = nullptr;
   void (*stages)(const StageJob& job) = nullptr;
-  // The stages up to BN only: sixteen doubles of each pixel.
-  void (*front)(const StageJob& job, double* out) = nullptr;
+  // The stages up to BN only: sixteen doubles of each pixel, and each one's
+  // place in a table. True: some are beyond its ends.
+  bool (*front)(const StageJob& job, const TableEnds& ends, double* values,
+                int32_t* places) = nullptr;
+  // out[i] of those values that are beyond the ends.
+  void (*beyond)(const double* values, size_t count, const TableEnds& ends,
+                 const ByteConversion& convert, int8_t* out) = nullptr;
   // The last step alone.
-  void (*convert)(const double* values, size_t count, const Scale& scale,
-                  double offset, int8_t* out) = nullptr;
+  void (*convert)(const double* values, size_t count,
+                  const ByteConversion& convert, int8_t* out) = nullptr;
   // sums[i] += values of atom i, all 16 together; `partial` has room for 16
   // int16 of each atom. Planes lie `plane` bytes apart.
   void (*channel_sums)(const std::byte* atoms, size_t count, size_t planes,

@@ -10,7 +10,7 @@ namespace {
 
 struct Avx512 {
   static constexpr Form kForm = Form::kWide;
-  static constexpr size_t kBlock = 32, kVectors = 2, kPixels = 12;
+  static constexpr size_t kBlock = 32, kVectors = 2, kPixels = 8;
   using Sum = __m512i;
   using Weights = __m512i;
   using Values = __m512i;

@@ -119,40 +119,73 @@ struct Loops {
     }
   }
 
-  static void Back(const double* v, size_t count, const Scale& scale,
-                   double offset, int8_t* out) {
+  static void Back(const double* v, size_t count, const ByteConversion& convert,
+                   int8_t* out) {
+    const ByteConversion by = convert;
     for (size_t i = 0; i < count; ++i) {
-      double x = __builtin_floor(v[i] * scale.factor + scale.half) + offset;
-      x = x < -128.0 ? -128.0 : x;
-      x = x > 127.0 ? 127.0 : x;
+      double x =
+          __builtin_floor(v[i] * by.scale.factor + by.scale.half) + by.offset;
+      x = x < by.bounds.low ? by.bounds.low : x;
+      x = x > by.bounds.high ? by.bounds.high : x;
       out[i] = static_cast<int8_t>(static_cast<int32_t>(x));
     }
   }
 
+  static void Beyond(const double* values, size_t count, const TableEnds& ends,
+                     const ByteConversion& convert, int8_t* out) {
+    const TableEnds at = ends;
+    constexpr size_t kTogether = 16 * kLanes;
+    for (size_t first = 0; first < count; first += kTogether) {
+      const size_t left = count - first;
+      const size_t some = left < kTogether ? left : kTogether;
+      const double* const v = values + first;
+      double y[kTogether];
+      int8_t bytes[kTogether];
+      for (size_t i = 0; i < some; ++i) {
+        const double low =
+            at.below_edge + __builtin_floor((v[i] + at.end) * at.below_slope);
+        const double high =
+            at.above_edge + __builtin_floor((v[i] - at.end) * at.above_slope);
+        y[i] = v[i] < 0.0 ? low : high;
+      }
+      Back(y, some, convert, bytes);
+      for (size_t i = 0; i < some; ++i) {
+        const bool inside = v[i] >= -at.end && v[i] <= at.end;
+        out[first + i] = inside ? out[first + i] : bytes[i];
+      }
+    }
+  }
+
   template <StageJob::Operation O>
-  static void Combine(const StageJob& job, const int8_t* operands, double* v) {
-    for (size_t i = 0; i < kLanes; ++i) {
-      const double e = __builtin_floor((operands[i] + job.operand_offset) *
-                                           job.operand.factor +
-                                       job.operand.half);
+  static void Combine(const StageJob& job, const int8_t* operands, size_t count,
+                      double* v) {
+    const double offset = job.operand_offset, low = job.ew.low;
+    const Scale scale = job.operand;
+    for (size_t i = 0; i < count; ++i) {
+      const double e =
+          __builtin_floor((operands[i] + offset) * scale.factor + scale.half);
       double x = v[i];
       if constexpr (O == StageJob::Operation::kAdd) x = x + e;
       if constexpr (O == StageJob::Operation::kMul) x = x * e;
       if constexpr (O == StageJob::Operation::kMax) x = x > e ? x : e;
       if constexpr (O == StageJob::Operation::kMin) x = x < e ? x : e;
-      v[i] = x < job.ew.low ? job.ew.low : x;
+      v[i] = x < low ? low : x;
     }
   }
 
   template <StageJob::Operation O>
   static void AllStages(const StageJob& job) {
-    for (size_t p = 0; p < job.count; ++p) {
-      double v[kLanes];
-      Front(job, p, v);
+    // Pixels at a time: loops over so many values become vectors of any width.
+    constexpr size_t kTogether = 16;
+    double v[kTogether * kLanes];
+    for (size_t first = 0; first < job.count; first += kTogether) {
+      const size_t left = job.count - first;
+      const size_t count = left < kTogether ? left : kTogether;
+      for (size_t p = 0; p < count; ++p) Front(job, first + p, v + p * kLanes);
       if constexpr (O != StageJob::Operation::kNone) {
-        Combine<O>(job, job.operands + p * kLanes, v);
+        Combine<O>(job, job.operands + first * kLanes, count * kLanes, v);
       }
-      Back(v, kLanes, job.convert, job.offset, job.out + p * kLanes);
+      Back(v, count * kLanes, job.convert, job.out + first * kLanes);
     }
   }
 
@@ -172,8 +205,24 @@ struct Loops {
     }
   }
 
-  static void FrontOnly(const StageJob& job, double* out) {
-    for (size_t p = 0; p < job.count; ++p) Front(job, p, out + p * kLanes);
+  static bool FrontOnly(const StageJob& job, const TableEnds& ends,
+                        double* values, int32_t* places) {
+    const double low = -ends.end, high = ends.end;
+    double excess[kLanes] = {};
+    for (size_t p = 0; p < job.count; ++p) {
+      double v[kLanes];
+      Front(job, p, v);
+      for (size_t i = 0; i < kLanes; ++i) {
+        double x = v[i] < low ? low : v[i];
+        x = x > high ? high : x;
+        excess[i] += __builtin_fabs(v[i] - x);
+        places[p * kLanes + i] = static_cast<int32_t>(x + high);
+        values[p * kLanes + i] = v[i];
+      }
+    }
+    double all = 0.0;
+    for (size_t i = 0; i < kLanes; ++i) all += excess[i];
+    return all != 0.0;
   }
 
   static void ChannelSums(const std::byte* atoms, size_t count, size_t planes,
@@ -216,8 +265,8 @@ struct Loops {
   }
 
   static constexpr Kernels All(const char* name) {
-    return {name,    L::kForm,   L::kBlock, &Tile,        &Depthwise,
-            &Stages, &FrontOnly, &Back,     &ChannelSums, &Load};
+    return {name,       L::kForm, L::kBlock, &Tile,        &Depthwise, &Stages,
+            &FrontOnly, &Beyond,  &Back,     &ChannelSums, &Load};
   }
 };
 
