@@ -125,7 +125,8 @@ TEST_F(ClientDeathTest, AHundredTimesLeavesNoDescriptorAndNoThread) {
   EXPECT_TRUE(OnlyNeighbourIsLeft());
   // Those of the first victim may have been closed after they were counted.
   EXPECT_TRUE(Eventually([&] { return daemon().open_fds() <= fds; }));
-  EXPECT_TRUE(Eventually([&] { return daemon().threads() == threads; }))
+  // Of the first ones some may have been there for a moment only.
+  EXPECT_TRUE(Eventually([&] { return daemon().threads() <= threads; }))
       << daemon().threads() << ", not " << threads;
   EXPECT_TRUE(NeighbourIsWell());
 }
