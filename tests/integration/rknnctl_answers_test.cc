@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +15,7 @@
 #include "base/posix/sha256.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/models.h"
 #include "tests/integration/harness/rknnctl.h"
 
 namespace rknnd::integration {
@@ -257,6 +260,28 @@ TEST_F(RknnctlAnswersTest, Top) {
   EXPECT_EQ(top["jobs"]["done"], 2);
   ASSERT_THAT(top["sessions"], SizeIs(1));
   EXPECT_EQ(top["sessions"][0]["pid"], client_->pid());
+}
+
+// Its program is executed; beside it the daemon has an ONNX model.
+TEST_F(RknnctlAnswersTest, CompiledModelAnswersThroughTheDaemon) {
+  const std::string rknn = SharedFolder() + "/rknn/";
+  const std::string model = rknn + "mobilenetv2_rk3588.rknn";
+  if (!std::filesystem::exists(model)) {
+    GTEST_SKIP() << "mobilenetv2_rk3588.rknn is not in RKNND_SHARED";
+  }
+  for (const auto& [picture, classes] : std::map<std::string, std::set<int>>{
+           {"chelsea", {285, 281, 282, 287, 728}},    // cats
+           {"coffee", {967, 809, 925, 968, 504}}}) {
+    const json answer =
+        Ask({"infer", model, "--input",
+             rknn + "vectors/mobilenetv2_" + picture + "_in_u8.bin"});
+    const json& top = answer["outputs"][0]["top"];
+    EXPECT_EQ(top[0]["index"], picture == "chelsea" ? 285 : 967);
+    std::set<int> found;
+    for (const json& place : top) found.insert(place["index"].get<int>());
+    EXPECT_EQ(found, classes);
+  }
+  EXPECT_EQ(Run({"infer", model_.path}).exit_code, 0);
 }
 
 TEST_F(RknnctlAnswersTest, TextForPeople) {
