@@ -182,7 +182,11 @@ absl::Status CpuNode::BindTranspose(const Node& node) {
   bool is_order = sorted.size() == shape.size() &&
                   output_.tensor->shape.size() == shape.size();
   for (size_t i = 0; is_order && i < sorted.size(); ++i) {
-    is_order = sorted[i] == i && output_.tensor->shape[i] == shape[axes[i]];
+    is_order = sorted[i] == i;
+  }
+  // Only axes that are there, from here on.
+  for (size_t i = 0; is_order && i < axes.size(); ++i) {
+    is_order = output_.tensor->shape[i] == shape[axes[i]];
   }
   if (!is_order) {
     return Refuse(node, "its permutation does not lead from shape to shape");
