@@ -270,7 +270,7 @@ TEST_F(RknnctlAnswersTest, CompiledModelAnswersThroughTheDaemon) {
     GTEST_SKIP() << "mobilenetv2_rk3588.rknn is not in RKNND_SHARED";
   }
   for (const auto& [picture, classes] : std::map<std::string, std::set<int>>{
-           {"chelsea", {285, 281, 282, 287, 728}},    // cats
+           {"chelsea", {285, 281, 282, 287, 728}},  // cats
            {"coffee", {967, 809, 925, 968, 504}}}) {
     const json answer =
         Ask({"infer", model, "--input",
