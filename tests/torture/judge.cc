@@ -10,8 +10,10 @@ namespace rknnd::torture {
 namespace {
 
 // A call that was refused may have begun before the end of the shortage, and
-// its thread may be one of many that wait for a CPU.
-constexpr base::Nanoseconds kAfterShortage = 2 * base::kSecond;
+// its thread may be one of many that wait for a CPU. A client whose session is
+// restored in it tries for two seconds to make a context again before it is
+// lost, and then says so at each run.
+constexpr base::Nanoseconds kAfterShortage = 4 * base::kSecond;
 // The device is lost with the next job, and its runs are answered again soon.
 constexpr base::Nanoseconds kAfterReset = 3 * base::kSecond;
 // The daemon gives a job up by then, and clients hear of it.

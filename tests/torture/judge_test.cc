@@ -36,7 +36,7 @@ TEST_F(JudgeTest, ForgivesRefusalsInAShortage) {
 
 TEST_F(JudgeTest, ForgivesNoneBeforeOrLongAfter) {
   EXPECT_FALSE(judge_.IsJustified(Refusal(9 * kSecond)));
-  EXPECT_FALSE(judge_.IsJustified(Refusal(14 * kSecond)));
+  EXPECT_FALSE(judge_.IsJustified(Refusal(16 * kSecond)));
   EXPECT_FALSE(judge_.IsJustified(Refusal(30 * kSecond)));
 }
 
