@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "driver/rknn_file/flatbuffer.h"
+#include "driver/rknn_file/slots.h"
 
 namespace rknnd::rknn_file {
 namespace {
@@ -18,43 +19,10 @@ using base::Error;
 using base::Expected;
 
 constexpr uint64_t kOldHeader = 24;  // container version 1
-constexpr uint64_t kHeader = 64;
 constexpr size_t kTextBytes = 255;
 constexpr uint32_t kMaxDims = 16;
-// Constants lie on their own cache lines in memory.
-constexpr uint64_t kConstantAlignment = 64;
 
-namespace model {
-enum : uint32_t {
-  kFormat = 1,
-  kGraphs = 2,
-  kVersions = 7,
-  kPlatform = 8,
-  kFramework = 9,
-  kInputJson = 12,
-  kOutputJson = 13,
-  kBatch = 14,
-  kInferenceType = 16,
-  kSizes = 19,
-};
-}  // namespace model
-namespace graph {
-enum : uint32_t { kTensors = 0, kNodes = 1, kInputs = 2, kOutputs = 3 };
-}  // namespace graph
 namespace tensor {
-enum : uint32_t {
-  kType = 0,
-  kLayout = 1,
-  kClass = 2,
-  kNativeShape = 3,
-  kShape = 4,
-  kName = 5,
-  kQuantizedType = 7,
-  kScale = 10,
-  kZeroPoint = 11,
-  kBytes = 12,
-  kOffset = 13,
-};
 enum Class : uint64_t {
   kInput = 1,
   kOutput = 2,
@@ -65,10 +33,6 @@ enum Class : uint64_t {
 };
 constexpr uint64_t kBlockedLayout = 0x40;
 }  // namespace tensor
-namespace node {
-enum : uint32_t { kType = 1, kName = 2, kDevice = 3 };
-}  // namespace node
-
 // The file's number of an element type, and the C API's.
 struct TypeName {
   uint64_t in_file;
@@ -140,26 +104,28 @@ std::string LayoutIn(std::string_view json, std::string_view name) {
 
 Expected<Tensor> ReadPort(const FlatTable& table, std::string_view json) {
   Tensor port;
-  port.name = Text(table.String(tensor::kName));
-  const uint64_t in_file = table.Unsigned(tensor::kType);
+  port.name = Text(table.String(tensor_slot::kName));
+  const uint64_t in_file = table.Unsigned(tensor_slot::kType);
   port.type_name = "type " + std::to_string(in_file);
   for (const TypeName& known : kTypes) {
     if (known.in_file != in_file) continue;
     port.type = known.type;
     port.type_name = known.name;
   }
-  Expected<std::vector<uint32_t>> dims = Dims(table, tensor::kShape, port.name);
+  Expected<std::vector<uint32_t>> dims =
+      Dims(table, tensor_slot::kShape, port.name);
   if (!dims.ok()) return std::move(dims).error();
   port.dims = *std::move(dims);
-  dims = Dims(table, tensor::kNativeShape, port.name);
+  dims = Dims(table, tensor_slot::kNativeShape, port.name);
   if (!dims.ok()) return std::move(dims).error();
   port.native_dims = *std::move(dims);
   port.native_blocked =
-      table.Unsigned(tensor::kLayout) == tensor::kBlockedLayout;
+      table.Unsigned(tensor_slot::kLayout) == tensor::kBlockedLayout;
   port.layout = LayoutIn(json, port.name);
-  port.native_bytes = table.Unsigned(tensor::kBytes);
-  const FlatVector scale = table.Vector(tensor::kScale, sizeof(float));
-  const FlatVector zero = table.Vector(tensor::kZeroPoint, sizeof(int32_t));
+  port.native_bytes = table.Unsigned(tensor_slot::kBytes);
+  const FlatVector scale = table.Vector(tensor_slot::kScale, sizeof(float));
+  const FlatVector zero =
+      table.Vector(tensor_slot::kZeroPoint, sizeof(int32_t));
   port.quantized = scale.size() > 0 && in_file != 1 && in_file != 10;
   if (port.quantized) {
     port.scale = scale.At<float>(0);
@@ -207,7 +173,7 @@ void ReadVersions(std::string_view text, Description* description) {
 // anything, and stop at the largest number.
 Expected<void> ReadSizes(const FlatTable& root, const FlatTable& graph_table,
                          const FlatVector& tensors, Description* description) {
-  const FlatTable stored = root.Table(model::kSizes);
+  const FlatTable stored = root.Table(model_slot::kSizes);
   if (stored.valid()) {
     description->sizes_stored = true;
     description->weight_bytes = stored.Unsigned(0);
@@ -221,10 +187,10 @@ Expected<void> ReadSizes(const FlatTable& root, const FlatTable& graph_table,
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     const FlatTable table = graph_table.TableAt(tensors, i);
     if (!table.valid()) break;
-    const uint64_t bytes = table.Unsigned(tensor::kBytes);
+    const uint64_t bytes = table.Unsigned(tensor_slot::kBytes);
     uint64_t end = 0;
     bool overflows = false;
-    switch (table.Unsigned(tensor::kClass)) {
+    switch (table.Unsigned(tensor_slot::kClass)) {
       case tensor::kConstant:
       case tensor::kMoreConstants:
         overflows = __builtin_add_overflow(bytes, kConstantAlignment - 1, &end);
@@ -235,7 +201,7 @@ Expected<void> ReadSizes(const FlatTable& root, const FlatTable& graph_table,
       case tensor::kOutput:
       case tensor::kInternal:
         overflows = __builtin_add_overflow(
-            bytes, table.Unsigned(tensor::kOffset), &end);
+            bytes, table.Unsigned(tensor_slot::kOffset), &end);
         internal = std::max(internal, end);
         break;
       case tensor::kThird:
@@ -256,38 +222,39 @@ Expected<void> ReadSizes(const FlatTable& root, const FlatTable& graph_table,
 
 Expected<void> ReadModel(const FlatBuffer& buffer, Description* description) {
   const FlatTable root = buffer.Root();
-  description->format = Text(root.String(model::kFormat));
-  ReadVersions(root.String(model::kVersions), description);
-  description->target_platform = Text(root.String(model::kPlatform));
-  description->framework = Text(root.String(model::kFramework));
-  description->batch = Text(root.String(model::kBatch));
-  description->inference_type = Text(root.String(model::kInferenceType));
+  description->format = Text(root.String(model_slot::kFormat));
+  ReadVersions(root.String(model_slot::kVersions), description);
+  description->target_platform = Text(root.String(model_slot::kPlatform));
+  description->framework = Text(root.String(model_slot::kFramework));
+  description->batch = Text(root.String(model_slot::kBatch));
+  description->inference_type = Text(root.String(model_slot::kShapes));
 
-  const FlatVector graphs = root.Vector(model::kGraphs, 4);
+  const FlatVector graphs = root.Vector(model_slot::kGraphs, 4);
   if (graphs.size() == 0) return Damaged("it has no graph");
   const FlatTable first = root.TableAt(graphs, 0);
-  const FlatVector tensors = first.Vector(graph::kTensors, 4);
-  const FlatVector nodes = first.Vector(graph::kNodes, 4);
+  const FlatVector tensors = first.Vector(graph_slot::kTensors, 4);
+  const FlatVector nodes = first.Vector(graph_slot::kNodes, 4);
   if (tensors.size() > kMaxTensors || nodes.size() > kMaxNodes) {
     return Damaged("it has " + std::to_string(tensors.size()) +
                    " tensors and " + std::to_string(nodes.size()) +
                    " nodes: no network has so many");
   }
-  Expected<std::vector<Tensor>> ports = ReadPorts(
-      first, tensors, graph::kInputs, root.String(model::kInputJson), "inputs");
+  Expected<std::vector<Tensor>> ports =
+      ReadPorts(first, tensors, graph_slot::kInputs,
+                root.String(model_slot::kInputJson), "inputs");
   if (!ports.ok()) return std::move(ports).error();
   description->inputs = *std::move(ports);
-  ports = ReadPorts(first, tensors, graph::kOutputs,
-                    root.String(model::kOutputJson), "outputs");
+  ports = ReadPorts(first, tensors, graph_slot::kOutputs,
+                    root.String(model_slot::kOutputJson), "outputs");
   if (!ports.ok()) return std::move(ports).error();
   description->outputs = *std::move(ports);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     const FlatTable table = first.TableAt(nodes, i);
     if (!table.valid()) break;
     constexpr uint64_t kNpu = 2;
-    description->nodes.push_back({Text(table.String(node::kType)),
-                                  Text(table.String(node::kName)),
-                                  table.Unsigned(node::kDevice) != kNpu});
+    description->nodes.push_back({Text(table.String(node_slot::kType)),
+                                  Text(table.String(node_slot::kName)),
+                                  table.Unsigned(node_slot::kDevice) != kNpu});
   }
   return ReadSizes(root, first, tensors, description);
 }
@@ -340,7 +307,7 @@ Expected<Description> Read(std::span<const std::byte> bytes) {
                    std::to_string(description.container_version));
   }
   const uint64_t start =
-      description.container_version == 1 ? kOldHeader : kHeader;
+      description.container_version == 1 ? kOldHeader : kHeaderBytes;
   if (bytes.size() < start ||
       description.main_section_bytes > bytes.size() - start) {
     return Damaged("its main section has " +

@@ -7,10 +7,10 @@
 //   internal     is read and written
 //   private      is read and written
 //   commands     are neither
-//   a port       that a program binds to memory of its own is touched inside
-//   its
-//                own bytes only, and an input is only read; where tasks do
-//                more, the port stays in internal memory and is copied
+//
+// It also tells which ports could be bound to a program's own memory: those
+// that no task leaves, and inputs that are only read. The device does not bind
+// any yet: all ports are in internal memory, and are copied (device/port.h).
 //
 // Thread: any.
 

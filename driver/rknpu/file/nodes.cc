@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "driver/rknn_file/slots.h"
 #include "driver/rknpu/file/parts.h"
 
 namespace rknnd::rknpu {
@@ -11,21 +12,7 @@ namespace {
 using base::Expected;
 using rknn_file::FlatTable;
 using rknn_file::FlatVector;
-
-namespace slot {
-enum : uint32_t {
-  kType = 1,
-  kName = 2,
-  kDevice = 3,
-  kInputs = 4,
-  kOutputs = 5,
-  kAttributeKind = 7,
-  kAttributes = 8,
-  kDocument = 9,
-  kTasks = 10,
-  kTableTasks = 11,
-};
-}  // namespace slot
+namespace slot = rknn_file::node_slot;
 
 // Which field of an attribute table is what; -1: that kind has none.
 struct AttributeSlots {
@@ -118,8 +105,8 @@ Expected<Node> ReadNode(Section& section, const FlatTable& table,
 
 Expected<void> ReadNodes(Section& section, const FlatTable& graph,
                          ProgramFile& file) {
-  constexpr uint32_t kNodes = 1;
-  const FlatVector tables = section.Tables(graph, kNodes);
+  const FlatVector tables =
+      section.Tables(graph, rknn_file::graph_slot::kNodes);
   if (tables.size() > kMaxNodes) {
     return Damaged("it has " + std::to_string(tables.size()) + " nodes");
   }

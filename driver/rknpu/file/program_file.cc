@@ -10,6 +10,7 @@
 
 #include "driver/rknn_file/flatbuffer.h"
 #include "driver/rknn_file/rknn_file.h"
+#include "driver/rknn_file/slots.h"
 #include "driver/rknpu/file/parts.h"
 #include "driver/rknpu/file/section.h"
 
@@ -19,27 +20,12 @@ namespace {
 using base::Expected;
 using rknn_file::FlatTable;
 using rknn_file::FlatVector;
+namespace graph_slot = rknn_file::graph_slot;
+namespace model_slot = rknn_file::model_slot;
 
-constexpr uint64_t kHeader = 64;
 constexpr uint64_t kContainer = 6;
 constexpr uint32_t kMaxPorts = 1024;
 constexpr uint32_t kMaxBatch = 4096;
-
-namespace model {
-enum : uint32_t {
-  kGraphs = 2,
-  kVersions = 7,
-  kPlatform = 8,
-  kFramework = 9,
-  kBatch = 14,
-  kShapes = 16,
-  kSizes = 19,
-  kBuffers = 20,
-};
-}  // namespace model
-namespace graph_slot {
-enum : uint32_t { kInputs = 2, kOutputs = 3, kScaling = 4, kOutputAfter = 12 };
-}  // namespace graph_slot
 
 uint64_t NumberAt(std::span<const std::byte> bytes, size_t at) {
   uint64_t number = 0;
@@ -73,16 +59,16 @@ Expected<std::span<const std::byte>> FindSection(
   const uint64_t size = NumberAt(bytes, 16);
   // FlatBuffers count in 32 bits.
   constexpr uint64_t kMaxSection = uint64_t{UINT32_MAX} / 2;
-  if (bytes.size() < kHeader || size > bytes.size() - kHeader ||
-      size > kMaxSection) {
+  if (bytes.size() < rknn_file::kHeaderBytes ||
+      size > bytes.size() - rknn_file::kHeaderBytes || size > kMaxSection) {
     return Damaged("its main section has " + std::to_string(size) +
                    " bytes, the whole file " + std::to_string(bytes.size()));
   }
-  return bytes.subspan(kHeader, static_cast<size_t>(size));
+  return bytes.subspan(rknn_file::kHeaderBytes, static_cast<size_t>(size));
 }
 
 Expected<Buffers> ReadBuffers(Section& section, const FlatTable& root) {
-  const FlatVector tables = section.Tables(root, model::kBuffers);
+  const FlatVector tables = section.Tables(root, model_slot::kBuffers);
   Buffers buffers;
   for (uint32_t i = 0; i < tables.size(); ++i) {
     buffers.push_back(section.Bytes(root.TableAt(tables, i), 0));
@@ -180,22 +166,22 @@ Expected<void> ReadGraph(Section& section, const FlatTable& graph,
 
 Expected<void> ReadModel(Section& section, ProgramFile& file) {
   const FlatTable root = section.buffer().Root();
-  file.versions = section.Text(root, model::kVersions);
-  file.platform = section.Text(root, model::kPlatform);
-  file.framework = section.Text(root, model::kFramework);
-  const std::string shapes = section.Text(root, model::kShapes);
+  file.versions = section.Text(root, model_slot::kVersions);
+  file.platform = section.Text(root, model_slot::kPlatform);
+  file.framework = section.Text(root, model_slot::kFramework);
+  const std::string shapes = section.Text(root, model_slot::kShapes);
   if (shapes != "static_shape") {
     return Unsupported("its shapes are dynamic ('" + shapes +
                        "'); convert the model for one shape");
   }
-  Expected<uint32_t> batch = BatchOf(section.Text(root, model::kBatch));
+  Expected<uint32_t> batch = BatchOf(section.Text(root, model_slot::kBatch));
   if (!batch.ok()) return std::move(batch).error();
   file.batch = *batch;
-  const FlatTable sizes = root.Table(model::kSizes);
+  const FlatTable sizes = root.Table(model_slot::kSizes);
   file.weight_bytes = sizes.Number<uint64_t>(0);
   file.internal_bytes = sizes.Number<uint64_t>(1);
   file.generated_bytes = sizes.Number<uint64_t>(2);
-  const FlatVector graphs = section.Tables(root, model::kGraphs);
+  const FlatVector graphs = section.Tables(root, model_slot::kGraphs);
   if (graphs.size() == 0) return Damaged("it has no graph");
   if (graphs.size() != 1) {
     return Unsupported("it has " + std::to_string(graphs.size()) +

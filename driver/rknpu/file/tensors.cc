@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "driver/rknn_file/slots.h"
 #include "driver/rknpu/file/parts.h"
 
 namespace rknnd::rknpu {
@@ -14,28 +15,10 @@ namespace {
 using base::Expected;
 using rknn_file::FlatTable;
 using rknn_file::FlatVector;
-
-namespace slot {
-enum : uint32_t {
-  kType = 0,
-  kLayout = 1,
-  kClass = 2,
-  kNativeShape = 3,
-  kShape = 4,
-  kName = 5,
-  kScale = 10,
-  kZeroPoint = 11,
-  kBytes = 12,
-  kOffset = 13,
-  kCompressed = 14,
-  kBuffer = 18,
-};
-}  // namespace slot
+namespace slot = rknn_file::tensor_slot;
 
 // Groups of weights have six numbers each.
 constexpr size_t kMaxNumbersOfShape = 64;
-// Each constant begins at a multiple of it.
-constexpr uint64_t kConstantAlignment = 64;
 
 bool IsKnown(ElementType type) {
   switch (type) {
@@ -173,8 +156,9 @@ Expected<void> CheckMemory(const ProgramFile& file) {
   uint64_t generated = 0;
   uint64_t internal = 0;
   for (const Tensor& tensor : file.tensors) {
-    const uint64_t padded = (tensor.bytes + kConstantAlignment - 1) /
-                            kConstantAlignment * kConstantAlignment;
+    const uint64_t padded = (tensor.bytes + rknn_file::kConstantAlignment - 1) /
+                            rknn_file::kConstantAlignment *
+                            rknn_file::kConstantAlignment;
     const bool is_weights = tensor.kind == TensorClass::kWeights ||
                             tensor.kind == TensorClass::kConstant;
     if (is_weights) weights += padded;
@@ -242,8 +226,8 @@ const char* ElementTypeName(ElementType type) {
 
 Expected<void> ReadTensors(Section& section, const FlatTable& graph,
                            const Buffers& buffers, ProgramFile& file) {
-  constexpr uint32_t kTensors = 0;
-  const FlatVector tables = section.Tables(graph, kTensors);
+  const FlatVector tables =
+      section.Tables(graph, rknn_file::graph_slot::kTensors);
   if (tables.size() > kMaxTensors) {
     return Damaged("it has " + std::to_string(tables.size()) + " tensors");
   }

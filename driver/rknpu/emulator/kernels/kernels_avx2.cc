@@ -1,34 +1,17 @@
 // AVX2: products of int16, two added at once.
 
-#include <immintrin.h>
-
 #include "driver/rknpu/emulator/kernels/levels.h"
 #include "driver/rknpu/emulator/kernels/loops.h"
+#include "driver/rknpu/emulator/kernels/vectors_x86.h"
 
 namespace rknnd::rknpu::fast {
 namespace {
 
-struct Avx2 {
+struct Avx2 : Vectors256<Avx2> {
   static constexpr Form kForm = Form::kWide;
-  static constexpr size_t kBlock = 16, kVectors = 2, kPixels = 6;
-  using Sum = __m256i;
-  using Weights = __m256i;
-  using Values = __m256i;
 
-  static Sum Zero() { return _mm256_setzero_si256(); }
-  static Weights LoadWeights(const std::byte* at, size_t v) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at) + v);
-  }
-  static Values Broadcast(const std::byte* at) {
-    int32_t cell;
-    std::memcpy(&cell, at, sizeof(cell));
-    return _mm256_set1_epi32(cell);
-  }
   static Sum Dot(Sum sum, Weights weights, Values values) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(weights, values));
-  }
-  static void Store(Sum sum, int32_t* to) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), sum);
   }
 };
 

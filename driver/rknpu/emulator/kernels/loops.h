@@ -8,7 +8,8 @@
 //
 // L lives in an unnamed namespace, so that no instance is shared with a file
 // that was compiled for another CPU. For the same reason nothing here that is
-// compiled may be outside of a template over L.
+// compiled may be outside of a template over L; likewise in vectors_*.h, which
+// have what levels of one width share.
 
 #ifndef DRIVER_RKNPU_EMULATOR_KERNELS_LOOPS_H_
 #define DRIVER_RKNPU_EMULATOR_KERNELS_LOOPS_H_
