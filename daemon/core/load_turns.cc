@@ -101,9 +101,12 @@ LoadTurns::Accounts::iterator LoadTurns::Next() {
   for (auto one = accounts_.begin(); one != accounts_.end();) {
     Account& account = one->second;
     // Those that had another payer's turn, and those that nobody waits for.
-    while (!account.loads.empty() && (account.loads.front()->begun ||
-                                      !account.loads.front()->IsWanted())) {
-      Drop(account.loads.front());
+    while (!account.loads.empty()) {
+      const std::shared_ptr<Work>& oldest = account.loads.front();
+      if (!oldest->begun) {
+        if (oldest->IsWanted()) break;
+        Drop(oldest);
+      }
       account.loads.pop_front();
     }
     if (account.loads.empty()) {
@@ -126,7 +129,6 @@ LoadTurns::Accounts::iterator LoadTurns::Next() {
 }
 
 void LoadTurns::Drop(const std::shared_ptr<Work>& work) {
-  if (work->begun) return;
   work->begun = true;
   --waiting_;
   work->run = nullptr;

@@ -72,6 +72,7 @@ class LoadTurns : public std::enable_shared_from_this<LoadTurns> {
   void BeginNext();
   // Whose oldest load has its turn; end: nobody's.
   Accounts::iterator Next();
+  // It will not begin, as nobody wants it.
   void Drop(const std::shared_ptr<Work>& work);
   void OnEnded(const std::shared_ptr<Work>& work, base::Nanoseconds took);
 
