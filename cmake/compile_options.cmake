@@ -24,6 +24,8 @@ endif()
 set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat -Werror=format-security")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
   string(APPEND hardening " -fcf-protection")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  string(APPEND hardening " -mbranch-protection=standard")
 endif()
 add_link_options($<$<CONFIG:Release>:-Wl,-z,relro,-z,now>)
 
@@ -37,6 +39,9 @@ endforeach()
 # _FILE_OFFSET_BITS: 32-bit boards see files above 2 GiB too.
 # _GNU_SOURCE: memfd_create, accept4 and friends in the C files (g++ has it on).
 add_compile_definitions(_FILE_OFFSET_BITS=64)
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  add_compile_definitions(_TIME_BITS=64)  # and times after 2038
+endif()
 add_compile_definitions($<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>)
 
 add_compile_options(-Wall -Wextra -Wshadow
@@ -45,6 +50,10 @@ add_compile_options(-Wall -Wextra -Wshadow
 # g++ 12 sees uninitialised reads in moved absl::InlinedVector and std::optional
 # objects that are none; clang and the sanitizers look for the real ones.
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+# On 32-bit Arm it tells of arguments that GCC before 7.1 passed otherwise.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  add_compile_options(-Wno-psabi)
+endif()
 if(RKNND_WERROR)
   add_compile_options(-Werror)
 endif()

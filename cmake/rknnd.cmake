@@ -1,29 +1,37 @@
 # The words in which the folders of this tree describe themselves.
 #
-#   rknnd_add_subdirectory(dir)     adds dir if it has a CMakeLists.txt and
+#   rknnd_add_subdirectory(dir ...) adds dir if it has a CMakeLists.txt and
 #                                   RKNND_ONLY does not leave it out
+#   rknnd_batches(...)              what compiles sources of a target together
 #   rknnd_library(name ...)         static library, alias rknnd::<rest of name>
 #   rknnd_executable(name ...)      program in bin/
 #   rknnd_example(targets...)       installs programs in the examples' folder
-#   rknnd_test(name ...)            GoogleTest program, registered with ctest
+#   rknnd_test(name ...)            adds files to a GoogleTest program, for ctest
 #   rknnd_fuzzer(name ...)          libFuzzer program (RKNND_FUZZ), else a
 #                                   program that replays its corpus, in ctest
 #   rknnd_nanopb(name protos...)    C code of .proto files, as a static library
 #   rknnd_grpc(name protos...)      C++ messages and gRPC services of .proto files
+#   rknnd_precompile(target ...)    headers that its sources include, compiled once
 #   rknnd_soname(library result)    what programs know a shared library by
 
 # Builds every fuzzer and nothing else that they do not need.
 add_custom_target(fuzzers)
+# Likewise of tests, by their labels.
+add_custom_target(unit-tests)
+add_custom_target(shipped-tests)
 
-# Seconds that one test may take. Sanitizers slow everything down.
+# Seconds that one test, and that a program of them, may take. Sanitizers and
+# emulated CPUs slow everything down.
 set(RKNND_TEST_TIMEOUT 120)
-if(RKNND_SANITIZE OR RKNND_FUZZ)
+set(RKNND_PROGRAM_TIMEOUT 600)
+if(RKNND_SANITIZE OR RKNND_FUZZ OR CMAKE_CROSSCOMPILING)
   math(EXPR RKNND_TEST_TIMEOUT "${RKNND_TEST_TIMEOUT} * 4")
+  math(EXPR RKNND_PROGRAM_TIMEOUT "${RKNND_PROGRAM_TIMEOUT} * 4")
 endif()
 
 # How a test's own code is compiled. What is undefined in it is not looked for:
 # that would take as long again.
-set(RKNND_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
+set(RKNND_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-g0>)
 if(RKNND_SANITIZE MATCHES "undefined")
   list(APPEND RKNND_TEST_OPTIONS -fno-sanitize=undefined)
 endif()
@@ -38,6 +46,11 @@ elseif(RKNND_SANITIZE)
        "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
        "UBSAN_OPTIONS=print_stacktrace=1"
        "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0")
+elseif(CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # The cores of an RK3588, with dot products of bytes; those of an RK3399 have
+  # none (CPU_LEVELS). The emulator's "max" would sign every return address, which
+  # takes it longer than all the rest.
+  list(APPEND RKNND_TEST_ENVIRONMENT "QEMU_CPU=cortex-a76")
 endif()
 if(RKNND_SANITIZE)
   # A sanitizer's dlopen does not see who calls it, nor the caller's RUNPATH.
@@ -69,22 +82,73 @@ function(rknnd_add_subdirectory dir)
   file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${folder})
   rknnd_is_wanted(${path} wanted)
   if(wanted)
-    add_subdirectory(${dir})
+    add_subdirectory(${dir} ${ARGN})
   endif()
 endfunction()
 
+# rknnd_batches(target result source...)
+# Files that include the given C++ sources, RKNND_BATCH of them at most, so that
+# what headers and templates cost is paid once for so many: a third of the time. Of
+# sources that are compiled together the anonymous namespaces are one, and names in
+# them are unlike. Alone stay those of other languages and those with options of
+# their own, which are set before; and all under other compilers, which are for
+# analysis, of sources as they stand. Sources are named from the root, as #include
+# names them, so that a compiler cache serves every copy of the tree: CMake's own
+# UNITY_BUILD names the copy.
+function(rknnd_batches target result)
+  set(together "")
+  set(alone "")
+  foreach(source IN LISTS ARGN)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE path)
+    cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${path}" ours)
+    if(RKNND_BATCH GREATER 1 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+       AND source MATCHES "\\.cc$" AND ours AND NOT options)
+      list(APPEND together ${path})
+    else()
+      list(APPEND alone ${source})
+    endif()
+  endforeach()
+  list(LENGTH together count)
+  if(count LESS 2)
+    set(${result} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  math(EXPR batches "(${count} + ${RKNND_BATCH} - 1) / ${RKNND_BATCH}")
+  foreach(batch RANGE 1 ${batches})
+    # As many in each, or one more.
+    math(EXPR begin "${count} * (${batch} - 1) / ${batches}")
+    math(EXPR size "${count} * ${batch} / ${batches} - ${begin}")
+    list(SUBLIST together ${begin} ${size} paths)
+    set(text "")
+    foreach(path IN LISTS paths)
+      cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      string(APPEND text "#include \"${path}\"\n")
+    endforeach()
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/together/${target}_${batch}.cc)
+    file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "${text}")
+    list(APPEND alone ${file})
+  endforeach()
+  set(${result} ${alone} PARENT_SCOPE)
+endfunction()
+
 # rknnd_library(name [SOURCES file...] [HEADERS file...] [PUBLIC dep...]
-#               [PRIVATE dep...] [EXPORTED])
+#               [PRIVATE dep...] [EXPORTED] [ALONE])
 # Without SOURCES (or with none but headers) the library is header-only.
 # Includes are written from the root of the tree. EXPORTED: what a program loads
-# as a module may see its symbols, if the program exports them.
+# as a module may see its symbols, if the program exports them. ALONE: each source
+# is compiled by itself.
 function(rknnd_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EXPORTED" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EXPORTED;ALONE" ""
                         "SOURCES;HEADERS;PUBLIC;PRIVATE")
   _rknnd_no_rest(rknnd_library ${name} "${arg_UNPARSED_ARGUMENTS}")
   set(outside PUBLIC)
   if(arg_SOURCES)
-    add_library(${name} STATIC ${arg_SOURCES})
+    set(sources ${arg_SOURCES})
+    if(NOT arg_ALONE)
+      rknnd_batches(${name} sources ${arg_SOURCES})
+    endif()
+    add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
     if(arg_EXPORTED)
       _rknnd_export(${name})
@@ -104,13 +168,17 @@ function(rknnd_library name)
   add_library(rknnd::${short} ALIAS ${name})
 endfunction()
 
-# rknnd_executable(name SOURCES file... [HEADERS file...] [DEPS dep...])
-# PUBLIC and PRIVATE are accepted for DEPS.
+# rknnd_executable(name SOURCES file... [HEADERS file...] [DEPS dep...] [ALONE])
+# PUBLIC and PRIVATE are accepted for DEPS; ALONE as for libraries.
 function(rknnd_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE" ""
                         "SOURCES;HEADERS;DEPS;PUBLIC;PRIVATE")
   _rknnd_no_rest(rknnd_executable ${name} "${arg_UNPARSED_ARGUMENTS}")
-  add_executable(${name} ${arg_SOURCES} ${arg_HEADERS})
+  set(sources ${arg_SOURCES})
+  if(NOT arg_ALONE)
+    rknnd_batches(${name} sources ${arg_SOURCES})
+  endif()
+  add_executable(${name} ${sources} ${arg_HEADERS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_PUBLIC}
                                         ${arg_PRIVATE})
@@ -132,23 +200,32 @@ endfunction()
 
 # rknnd_test(name SOURCES file... [DEPS dep...] [LABELS label...]
 #            [DEFINES name=value...] [STARTS program...]
-#            [TIMEOUT seconds] [ONE_ENTRY] [RUN_SERIAL] [ONE_THREAD] [PLAIN]
-#            [CPU_LEVELS])
-# Each TEST becomes a ctest entry "<name>.<Suite>.<Test>", so that a failure, a
-# skip and a time-out have a name. ONE_ENTRY: the whole program is one entry
-# (for suites whose set-up is dear). RUN_SERIAL: nothing else runs beside it.
-# ONE_THREAD: what is tested has no other, so that a build with the thread
-# sanitizer leaves it out. PLAIN: it is arithmetic, or text for people, so that
-# every build with a sanitizer does. STARTS: targets that are built before it, as
-# it starts or loads what they make.
-# CPU_LEVELS: what it tests computes otherwise on other CPUs; it is run once more,
-# as one entry "<name>.at_<level>", for each level of x86 below this machine's.
+#            [TIMEOUT seconds] [CASES] [RUN_SERIAL] [ONE_THREAD] [PLAIN]
+#            [CPU_LEVELS] [END_TO_END])
+# A GoogleTest program, one for each large folder: called again with its name, by a
+# folder below as well, it has these files too. It is one ctest entry, "<name>",
+# and its tests are run in one process: they leave nothing behind. CASES: every
+# TEST is one, "<name>.<Suite>.<Test>": those that start programs, so that they are
+# run side by side, and that each has the time-out for itself.
+# RUN_SERIAL: nothing else runs beside it. STARTS: targets that are built before
+# it, as it starts or loads what they make. TIMEOUT: of an entry.
+#
+# What it is about decides in which builds it is run (.ci/run), by its labels:
+# "unit" with sanitizers, "shipped" as it ships (the targets unit-tests and
+# shipped-tests build them). END_TO_END: programs as they ship. PLAIN: it is
+# arithmetic, or text for people, so that no build with a sanitizer has it. Else it
+# is a unit test; ONE_THREAD: what is tested has no other, so that a build with the
+# thread sanitizer leaves these files out.
+# CPU_LEVELS: what it tests computes otherwise on other CPUs; it is both, and run
+# once more, as one entry "<name>.at_<level>", for each level of x86 below this
+# machine's.
 # The source sees RKNND_SOURCE_ROOT and RKNND_BINARY_ROOT (where bin/, lib/ are).
 function(rknnd_test name)
   if(NOT BUILD_TESTING)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_ENTRY;RUN_SERIAL;ONE_THREAD;PLAIN;CPU_LEVELS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+                        "CASES;RUN_SERIAL;ONE_THREAD;PLAIN;CPU_LEVELS;END_TO_END"
                         "TIMEOUT"
                         "SOURCES;HEADERS;DEPS;DEFINES;STARTS;LABELS")
   _rknnd_no_rest(rknnd_test ${name} "${arg_UNPARSED_ARGUMENTS}")
@@ -156,10 +233,28 @@ function(rknnd_test name)
      (arg_PLAIN AND RKNND_SANITIZE))
     return()
   endif()
-  rknnd_executable(${name} SOURCES ${arg_SOURCES} HEADERS ${arg_HEADERS}
-                   DEPS ${arg_DEPS} GTest::gmock_main GTest::gtest)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
-                                           ${PROJECT_BINARY_DIR}/bin/tests)
+  if(NOT TARGET ${name})
+    _rknnd_test_program(${name})
+    _rknnd_test_entries(${name})
+  endif()
+  get_target_property(calls ${name} RKNND_CALLS)
+  math(EXPR calls "${calls} + 1")
+  set_target_properties(${name} PROPERTIES RKNND_CALLS ${calls})
+  rknnd_batches(${name}_${calls} sources ${arg_SOURCES})
+  target_sources(${name} PRIVATE ${sources})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
+  if(arg_STARTS)
+    add_dependencies(${name} ${arg_STARTS})
+  endif()
+endfunction()
+
+function(_rknnd_test_program name)
+  add_executable(${name})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE GTest::gmock_main GTest::gtest)
+  set_target_properties(${name} PROPERTIES
+    RKNND_CALLS 0 RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/tests)
   # The tests' own code is not what is looked at, and there is much of it. What
   # they test is compiled as it is shipped, or with the sanitizer.
   target_compile_options(${name} PRIVATE ${RKNND_TEST_OPTIONS})
@@ -170,39 +265,50 @@ function(rknnd_test name)
   endif()
   target_compile_definitions(
     ${name} PRIVATE RKNND_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
-                    RKNND_BINARY_ROOT="${PROJECT_BINARY_DIR}"
-                    ${arg_DEFINES})
-  if(arg_STARTS)
-    add_dependencies(${name} ${arg_STARTS})
+                    RKNND_BINARY_ROOT="${PROJECT_BINARY_DIR}")
+endfunction()
+
+# Of the rknnd_test that made the program, whose arguments it sees.
+function(_rknnd_test_entries name)
+  set(labels ${arg_LABELS})
+  if(NOT arg_PLAIN AND NOT arg_END_TO_END)
+    list(APPEND labels unit)
+    add_dependencies(unit-tests ${name})
   endif()
-  set(timeout ${RKNND_TEST_TIMEOUT})
+  if(arg_PLAIN OR arg_END_TO_END OR arg_CPU_LEVELS)
+    list(APPEND labels shipped)
+    add_dependencies(shipped-tests ${name})
+  endif()
+  set(timeout ${RKNND_PROGRAM_TIMEOUT})
   if(arg_TIMEOUT)
     set(timeout ${arg_TIMEOUT})
+  elseif(arg_CASES)
+    set(timeout ${RKNND_TEST_TIMEOUT})
   endif()
   set(serial FALSE)
   if(arg_RUN_SERIAL)
     set(serial TRUE)
   endif()
-  if(arg_ONE_ENTRY)
-    add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES
-      TIMEOUT ${timeout} RUN_SERIAL ${serial} LABELS "${arg_LABELS}"
-      ENVIRONMENT "${RKNND_TEST_ENVIRONMENT}")
-  else()
+  set(properties TIMEOUT ${timeout} RUN_SERIAL ${serial})
+  if(arg_CASES)
     # Found when ctest runs, not when the program is linked: a build stays quick.
     gtest_discover_tests(${name}
       DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       TEST_PREFIX "${name}." TEST_LIST ${name}_TESTS
-      PROPERTIES TIMEOUT ${timeout} RUN_SERIAL ${serial})
+      PROPERTIES ${properties})
     # PROPERTIES above cannot carry lists; ctest reads this file afterwards.
     set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
     file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [=[
 if(@name@_TESTS)
   set_tests_properties(${@name@_TESTS} PROPERTIES
-    LABELS "@arg_LABELS@" ENVIRONMENT "@RKNND_TEST_ENVIRONMENT@")
+    LABELS "@labels@" ENVIRONMENT "@RKNND_TEST_ENVIRONMENT@")
 endif()
 ]=])
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES ${properties}
+      LABELS "${labels}" ENVIRONMENT "${RKNND_TEST_ENVIRONMENT}")
   endif()
   # A sanitizer sees the same loops of ours at any level.
   if(arg_CPU_LEVELS AND NOT RKNND_SANITIZE AND
@@ -211,9 +317,15 @@ endif()
       string(TOLOWER ${level} suffix)
       add_test(NAME ${name}.at_${suffix} COMMAND ${name})
       set_tests_properties(${name}.at_${suffix} PROPERTIES
-        TIMEOUT 600 LABELS "${arg_LABELS};cpu_levels"
+        TIMEOUT ${timeout} LABELS "${arg_LABELS};shipped;cpu_levels"
         ENVIRONMENT "${RKNND_TEST_ENVIRONMENT};ONEDNN_MAX_CPU_ISA=${level}")
     endforeach()
+  elseif(arg_CPU_LEVELS AND CMAKE_CROSSCOMPILING AND
+         CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    add_test(NAME ${name}.at_neon COMMAND ${name})
+    set_tests_properties(${name}.at_neon PROPERTIES
+      TIMEOUT ${timeout} LABELS "${arg_LABELS};shipped;cpu_levels"
+      ENVIRONMENT "QEMU_CPU=cortex-a72")
   endif()
 endfunction()
 
@@ -222,6 +334,21 @@ function(_rknnd_export target)
     C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default)
   # Seen, but never replaced: the compiler may still inline.
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+endfunction()
+
+# What most sources of the daemon and of the devices include, and none of ours: a
+# header of ours that changes is not to compile all again.
+set(RKNND_COMMON_HEADERS <algorithm> <functional> <map> <memory> <optional>
+    <span> <string> <vector> <absl/status/status.h> <absl/status/statusor.h>
+    <absl/strings/str_cat.h>)
+
+# rknnd_precompile(target header...)
+# RKNND_COMMON_HEADERS and these, for a target with options of its own.
+function(rknnd_precompile target)
+  # Other compilers are for analysis, of sources as they stand.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_precompile_headers(${target} PRIVATE ${RKNND_COMMON_HEADERS} ${ARGN})
+  endif()
 endfunction()
 
 # Headers that most sources of the daemon and of the devices include, and none of
@@ -249,10 +376,7 @@ function(_rknnd_library_headers library exported)
     endif()
     target_link_libraries(${headers} PRIVATE
                           absl::status absl::statusor absl::strings)
-    target_precompile_headers(${headers} PRIVATE
-      <algorithm> <functional> <map> <memory> <optional> <span> <string>
-      <vector> <absl/status/status.h> <absl/status/statusor.h>
-      <absl/strings/str_cat.h>)
+    target_precompile_headers(${headers} PRIVATE ${RKNND_COMMON_HEADERS})
   endif()
   target_precompile_headers(${library} REUSE_FROM ${headers})
 endfunction()
@@ -296,9 +420,10 @@ function(rknnd_fuzzer name)
     if(arg_CORPUS)
       cmake_path(ABSOLUTE_PATH arg_CORPUS OUTPUT_VARIABLE corpus)
     endif()
+    add_dependencies(unit-tests ${name})
     add_test(NAME ${name}.replay COMMAND ${name} ${corpus})
     set_tests_properties(${name}.replay PROPERTIES
-      TIMEOUT ${RKNND_TEST_TIMEOUT} LABELS fuzz
+      TIMEOUT ${RKNND_TEST_TIMEOUT} LABELS "unit;fuzz"
       ENVIRONMENT "${RKNND_TEST_ENVIRONMENT}")
   endif()
 endfunction()

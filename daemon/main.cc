@@ -25,7 +25,7 @@
 #include "daemon/board/log_tail.h"
 #include "daemon/board/start_warnings.h"
 #include "daemon/config/config.h"
-#include "daemon/core/events.h"
+#include "daemon/core/terms/events.h"
 #include "daemon/network/network.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/fd_store.h"
@@ -151,6 +151,9 @@ class Orders {
 
 void WarnAtStart(const CommandLine& line, const Config& config,
                  const Runtime& runtime, board::LogTail& log) {
+  for (const std::string& warning : config.warnings) {
+    log.Write(Severity::kWarning, warning);
+  }
   if (const std::string warning = WarningOfFile(ConfigFileOf(line));
       !warning.empty()) {
     log.Write(Severity::kWarning, warning);
@@ -231,7 +234,10 @@ int Main(int argc, char** argv) {
   }
   if (line->check_config) {
     const std::string file = ConfigFileOf(*line);
-    if (const std::string warning = WarningOfFile(file); !warning.empty()) {
+    std::vector<std::string> warnings = config->warnings;
+    warnings.push_back(WarningOfFile(file));
+    for (const std::string& warning : warnings) {
+      if (warning.empty()) continue;
       std::fprintf(stderr, "rknnd: warning: %s\n", warning.c_str());
     }
     if (const absl::Status start = CheckStart(*config); !start.ok()) {

@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "base/posix/task_thread.h"
-#include "daemon/core/worker_pulse.h"
+#include "daemon/core/running/worker_pulse.h"
 #include "daemon/task_meter.h"
 
 namespace rknnd {
@@ -217,6 +217,7 @@ TEST_F(TaskMeterTest, TaskThatComputesIsNotStuck) {
     EXPECT_THAT(watch_.Check(), IsEmpty());
   }
   end.store(true);
+  AwaitIdle();  // it looks at both until then
 }
 
 TEST_F(TaskMeterTest, TaskIsOverWhenWhatItOwnsHasGone) {

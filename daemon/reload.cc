@@ -3,6 +3,8 @@
 
 #include "daemon/reload.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +47,14 @@ absl::Status Reloader::Reload() {
   runtime_.server().SetLimits(next.server_limits);
   // Else an operator's own (rknnctl log) stays.
   if (next.log_level != running_.log_level) log_.SetLevel(next.log_level);
+  for (const std::string& warning : read.warnings) {
+    // Said once of a file that stays as it is.
+    if (std::find(running_.warnings.begin(), running_.warnings.end(),
+                  warning) == running_.warnings.end()) {
+      log_.Write(transport::Severity::kWarning, warning);
+    }
+  }
+  next.warnings = read.warnings;
   running_ = std::move(next);
 
   const std::string of =

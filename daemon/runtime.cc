@@ -8,8 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
-#include "daemon/core/worker_pulse.h"
+#include "daemon/core/running/worker_pulse.h"
 #include "driver/memory/fault_guard.h"
+#include "driver/open_device.h"
 
 namespace rknnd {
 namespace {
@@ -49,7 +50,15 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   device.soc = options.soc;
   device.pace = options.pace;
   device.clock = &clock_;
-  RKNND_ASSIGN_OR_RETURN(device_, driver::OpenDevice(device));
+  driver::DeviceLog device_log;
+  if (options.log != nullptr) {
+    device_log = [log = options.log](const std::string& line) {
+      log->Write(transport::Severity::kInfo, line);
+    };
+  }
+  RKNND_ASSIGN_OR_RETURN(driver::OpenedDevice opened,
+                         driver::OpenDeviceAndHeap(device, device_log));
+  device_ = std::move(opened.device);
   if (options.faults.has_value() || options.incoherent) {
     driver::FaultyDeviceOptions around{device_.get(), &clock_};
     if (options.faults.has_value()) around.give_up = options.faults->give_up;
@@ -61,7 +70,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   }
   driver::Device* const used =
       faulty_ == nullptr ? device_.get() : faulty_.get();
-  heaps_.emplace(driver::Heaps::Probe(options.heaps));
+  heaps_.emplace(driver::ProbeHeaps(options.heaps, std::move(opened.heap)));
   if (options.log != nullptr) {
     for (const std::string& complaint : heaps_->complaints()) {
       options.log->Write(transport::Severity::kWarning, complaint);

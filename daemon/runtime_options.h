@@ -6,7 +6,7 @@
 
 #include "daemon/board/log_tail.h"
 #include "daemon/config/config.h"
-#include "daemon/core/model_keeper.h"
+#include "daemon/core/models/model_keeper.h"
 #include "daemon/core/service.h"
 #include "daemon/runtime.h"
 

@@ -3,10 +3,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <typeinfo>
 #include <utility>
 
 #include "driver/rknpu/device/rknpu_device.h"
 #include "driver/rknpu/device/rknpu_model.h"
+#include "driver/soft/attached_memory.h"
 
 namespace rknnd::driver {
 namespace {
@@ -16,14 +18,23 @@ class CompoundDevice final : public Device {
  public:
   CompoundDevice(std::unique_ptr<Device> soft, const std::string& platform,
                  std::unique_ptr<rknpu::Backend> backend,
-                 const base::Clock* clock)
+                 const base::Clock* clock,
+                 const std::optional<NpuOfDevice>& npu)
       : soft_(std::move(soft)),
-        programs_(std::move(backend), platform, soft_->info().cores,
-                  clock == nullptr ? monotonic_ : *clock) {}
-
-  [[nodiscard]] const DeviceInfo& info() const override {
-    return soft_->info();
+        programs_(std::move(backend),
+                  {.platform = platform,
+                   .cores = soft_->info().cores,
+                   .mhz = soft_->info().mhz},
+                  clock == nullptr ? monotonic_ : *clock),
+        info_(soft_->info()) {
+    if (!npu.has_value()) return;
+    info_.kind = npu->kind;
+    info_.driver = npu->driver;
+    // What models get of it is the software NPU's to say, which has none here.
+    info_.sram_total = info_.sram_base = 0;
   }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Model>> Load(
       const LoadRequest& request) override {
     // What the software NPU made of a model is its own.
@@ -34,12 +45,18 @@ class CompoundDevice final : public Device {
   }
   absl::StatusOr<std::unique_ptr<Memory>> Attach(const MemoryRef& memory,
                                                  MemoryAccess access) override {
-    return soft_->Attach(memory, access);
+    absl::StatusOr<std::unique_ptr<Memory>> attached =
+        soft_->Attach(memory, access);
+    if (attached.ok()) {
+      programs_.OnAttached(static_cast<soft::AttachedMemory&>(**attached));
+    }
+    return attached;
   }
   void Submit(const JobRequest& job) override {
-    const auto* program = dynamic_cast<const rknpu::RknpuModel*>(job.model);
-    if (program == nullptr) return soft_->Submit(job);
-    programs_.Submit(job, *program);
+    // One class of each kind: a comparison of two pointers.
+    const Model& model = *job.model;
+    if (typeid(model) != typeid(rknpu::RknpuModel)) return soft_->Submit(job);
+    programs_.Submit(job);
   }
   void EnterWorker() override { soft_->EnterWorker(); }
   bool SetClock(double fraction) override { return soft_->SetClock(fraction); }
@@ -54,7 +71,9 @@ class CompoundDevice final : public Device {
     programs_.Reset(both);
     soft_->Reset(both);
   }
-  [[nodiscard]] uint64_t resets() const override { return soft_->resets(); }
+  [[nodiscard]] uint64_t resets() const override {
+    return soft_->resets() + programs_.resets();
+  }
 
   [[nodiscard]] CacheSyncs cache_syncs() const override {
     CacheSyncs sum = soft_->cache_syncs();
@@ -68,15 +87,17 @@ class CompoundDevice final : public Device {
   const base::MonotonicClock monotonic_;
   const std::unique_ptr<Device> soft_;
   rknpu::RknpuDevice programs_;
+  DeviceInfo info_;
 };
 
 }  // namespace
 
 std::unique_ptr<Device> MakeCompoundDevice(
     std::unique_ptr<Device> soft, const std::string& platform,
-    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock) {
+    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock,
+    const std::optional<NpuOfDevice>& npu) {
   return std::make_unique<CompoundDevice>(std::move(soft), platform,
-                                          std::move(backend), clock);
+                                          std::move(backend), clock, npu);
 }
 
 }  // namespace rknnd::driver

@@ -6,6 +6,7 @@
 #define DRIVER_COMPOUND_DEVICE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/posix/clock.h"
@@ -14,11 +15,17 @@
 
 namespace rknnd::driver {
 
+// Of a real NPU, what DeviceInfo says otherwise than the software NPU's.
+struct NpuOfDevice {
+  std::string kind, driver;
+};
+
 // `soft` is a soft::SoftDevice. The NPU behind `backend` is one of `platform`.
 // `clock` outlives the device; null is CLOCK_MONOTONIC.
 std::unique_ptr<Device> MakeCompoundDevice(
     std::unique_ptr<Device> soft, const std::string& platform,
-    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock);
+    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock,
+    const std::optional<NpuOfDevice>& npu = std::nullopt);
 
 }  // namespace rknnd::driver
 

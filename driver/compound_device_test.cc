@@ -5,13 +5,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/posix/unique_fd.h"
 #include "driver/rknpu/file/testing/shared_programs.h"
 #include "driver/rknpu/testing/task_writer.h"
 #include "driver/soft/testing/run_model.h"
@@ -65,43 +69,8 @@ class CompoundDeviceTest : public ::testing::Test {
   std::unique_ptr<Device> device_;
 };
 
-// A program of one task, written by hand: it copies 16 channels of 4 lines of 8
-// pixels from 'x' to 'y', which read them with another scale.
-rknpu::testing::ProgramSpec Copy() {
-  rknpu::testing::Registers registers = {
-      {0x4004, 0xe},     {0x5004, 0xe},
-      {0x400c, 0x1e5},   {0x4010, 0},
-      {0x4014, 0},       {0x4020, 0},
-      {0x4024, 512},     {0x4038, 0},
-      {0x403c, 0xf000f}, {0x4040, 0x53},
-      {0x4050, 2},       {0x4054, 0},
-      {0x4058, 15},      {0x405c, 3U << 16 | 7},
-      {0x4060, 0x53},    {0x4070, 0x383},
-      {0x407c, 0},       {0x4080, 0},
-      {0x4084, 1},       {0x4088, 0},
-      {0x40c0, 512},     {0x40c4, 0},
-      {0x500c, 7},       {0x5010, 3},
-      {0x5014, 15},      {0x5018, 0},
-      {0x501c, 0},       {0x5020, 0},
-      {0x5028, 0},       {0x502c, 0},
-      {0x5034, 1},       {0x5038, 0},
-      {0x5040, 0},       {0x5044, 0x7801},
-      {0x5048, 0},       {0x504c, 0},
-      {0x5064, 0},       {0x506c, 0}};
-  for (uint16_t number = 0x4090; number <= 0x40ac; number += 4) {
-    registers[number] = 0;
-  }
-  rknpu::testing::TaskWriter writer;
-  writer.Node("copy").Add(0x18, registers, {{0x4020, "y"}, {0x5018, "x"}});
-  rknpu::testing::ProgramSpec spec = writer.spec();
-  spec.tensors[2].shape = {1, 16, 4, 8};
-  spec.tensors[3].shape = {1, 16, 4, 8};
-  spec.tensors[3].native_shape = {1, 1, 4, 8, 16};
-  return spec;
-}
-
 TEST_F(CompoundDeviceTest, AProgramWrittenByHandRuns) {
-  const std::string file = rknpu::testing::Build(Copy());
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
   auto model = device_->Load(
       {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
   ASSERT_TRUE(model.ok()) << model.status();
@@ -128,7 +97,7 @@ TEST_F(CompoundDeviceTest, AProgramWrittenByHandRuns) {
 }
 
 TEST_F(CompoundDeviceTest, AJobThatNobodyWantsEnds) {
-  const std::string file = rknpu::testing::Build(Copy());
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
   auto model = device_->Load(
       {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
   ASSERT_TRUE(model.ok()) << model.status();
@@ -140,29 +109,274 @@ TEST_F(CompoundDeviceTest, AJobThatNobodyWantsEnds) {
   EXPECT_EQ((*bound)->Run().status.code(), absl::StatusCode::kCancelled);
 }
 
-// What the emulator does not know ends the job with its name.
-TEST_F(CompoundDeviceTest, AValueThatIsNotKnownIsNamedByTheJob) {
-  rknpu::testing::ProgramSpec spec = Copy();
+// What the emulator does not know is named before any job is tried.
+TEST_F(CompoundDeviceTest, AValueThatIsNotKnownIsNamedByTheLoad) {
+  rknpu::testing::ProgramSpec spec = rknpu::testing::CopyProgram();
   for (uint64_t& word : spec.commands) {
     if (word == 0x1001000000014084) word = 0x1001800000014084;
   }
   const std::string file = rknpu::testing::Build(spec);
+
+  auto model = device_->Load(
+      {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
+
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(std::string((*model)->info().runnable.message()),
+              HasSubstr("layer 'copy': task 0 of core 0 (node 1): DPU "
+                        "OUT_CVT_SCALE (0x4084) is 0x80000001"));
+}
+
+// 32 atoms are read and written, and nothing is multiplied.
+TEST_F(CompoundDeviceTest, LayersSayWhatTheyCost) {
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
   auto model = device_->Load(
       {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
   ASSERT_TRUE(model.ok()) << model.status();
-  auto bound = BoundModel::Make(*device_, **model, {kPlanes}, {kPlanes});
-  ASSERT_TRUE(bound.ok()) << bound.status();
+  const ProgramInfo& program = (*model)->info().programs[0];
 
-  const JobResult result = (*bound)->Run();
+  const LayerInfo& layer = program.layers[1];
+  EXPECT_EQ(layer.ddr_read, 512U);
+  EXPECT_EQ(layer.ddr_bytes, 1024U);
+  EXPECT_EQ(layer.macs, 0U);
+  EXPECT_EQ(layer.npu_cycles, 32U);
+  EXPECT_EQ(layer.ddr_cycles, 32U);
+  EXPECT_EQ(layer.modelled, 32);  // at 1 GHz
+  EXPECT_EQ(program.modelled, 32);
+  EXPECT_GE(program.expected, 32);
+}
 
-  EXPECT_EQ(result.status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(result.status.message()), HasSubstr("0x4084"));
-  EXPECT_THAT(std::string(result.status.message()), HasSubstr("'copy'"));
+// The model's constants, and the commands, private bytes and task table of each
+// of three cores.
+TEST_F(CompoundDeviceTest, AModelPaysForItsCommandsToo) {
+  const rknpu::testing::ProgramSpec spec = rknpu::testing::CopyProgram();
+  const std::string file = rknpu::testing::Build(spec);
+  auto model = device_->Load(
+      {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
+  ASSERT_TRUE(model.ok()) << model.status();
+
+  EXPECT_EQ((*model)->info().weight_size, 512U);
+  EXPECT_EQ((*model)->held_weights(),
+            512U + 3 * (spec.commands.size() * 8 + 40));
+}
+
+// A job with internal memory that the test can look at.
+class WatchedRun {
+ public:
+  WatchedRun(Device& device, const Model& model)
+      : device_(device),
+        model_(model),
+        arena_(device, model.info().programs[0].internal_size) {
+    std::memset(arena_.data(), kUntouched, arena_size());
+  }
+
+  JobResult Run(const std::vector<TensorBinding>& inputs,
+                const std::vector<TensorBinding>& outputs) {
+    class Listener final : public JobListener {
+     public:
+      void OnJobDone(JobResult result) override { kept = std::move(result); }
+      JobResult kept;
+    } listener;
+    JobRequest job;
+    job.model = &model_;
+    job.inputs = inputs;
+    job.outputs = outputs;
+    job.internal = arena_.memory();
+    job.listener = &listener;
+    device_.Submit(job);
+    return listener.kept;
+  }
+  // Bytes of internal memory that were written, from `first` to `end`.
+  [[nodiscard]] size_t Written(size_t first, size_t end) const {
+    return static_cast<size_t>(end - first -
+                               std::count(arena_.data() + first,
+                                          arena_.data() + end,
+                                          static_cast<std::byte>(kUntouched)));
+  }
+  [[nodiscard]] size_t arena_size() const {
+    return model_.info().programs[0].internal_size;
+  }
+
+ private:
+  static constexpr int kUntouched = 0x5a;
+  Device& device_;
+  const Model& model_;
+  soft::testing::TestMemory arena_;
+};
+
+constexpr TensorFormat kNative = {.type = TensorType::kInt8,
+                                  .layout = TensorLayout::kNc1hwc2,
+                                  .pass_through = true};
+
+TEST_F(CompoundDeviceTest, MemoryAsTheNpuHasItIsUsedWhereItIs) {
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
+  auto model = device_->Load(
+      {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  soft::testing::TestMemory x(*device_, 512);
+  soft::testing::TestMemory y(*device_, 1024);
+  for (int i = 0; i < 512; ++i) x.data()[i] = static_cast<std::byte>(i * 37);
+  const TensorBinding in = {.memory = x.memory(), .format = kNative};
+  const TensorBinding out = {.memory = y.memory(), .format = kNative};
+  TensorBinding converted = out;
+  converted.format.layout = TensorLayout::kNchw;
+  converted.format.pass_through = false;
+  WatchedRun run(*device_, **model);
+
+  ASSERT_TRUE(run.Run({in}, {out}).status.ok());
+
+  EXPECT_EQ(run.Written(0, 1536), 0U);
+  EXPECT_EQ(std::memcmp(x.data(), y.data(), 512), 0);
+
+  // Each port by itself; and the words that named the program's memory name
+  // internal memory again.
+  std::memset(y.data(), 0, 1024);
+  ASSERT_TRUE(run.Run({in}, {converted}).status.ok());
+  EXPECT_EQ(run.Written(0, 512), 0U);
+  EXPECT_GT(run.Written(512, 1024), 500U);
+  for (int c = 0; c < 16; ++c) {
+    for (int p = 0; p < 32; ++p) {
+      ASSERT_EQ(y.data()[c * 32 + p], x.data()[p * 16 + c]);
+    }
+  }
+}
+
+TEST_F(CompoundDeviceTest, MemoryThatPortsShareIsConverted) {
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
+  auto model = device_->Load(
+      {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  soft::testing::TestMemory both(*device_, 2048);
+  for (int i = 0; i < 512; ++i) both.data()[i] = static_cast<std::byte>(i * 5);
+  const TensorBinding in = {.memory = both.memory(), .format = kNative};
+  // One line of pixels further on.
+  const TensorBinding out = {
+      .memory = both.memory(), .offset = 128, .format = kNative};
+  WatchedRun run(*device_, **model);
+
+  ASSERT_TRUE(run.Run({in}, {out}).status.ok());
+
+  EXPECT_GT(run.Written(0, 512), 500U);
+  for (int i = 0; i < 512; ++i) {
+    ASSERT_EQ(both.data()[128 + i], static_cast<std::byte>(i * 5)) << i;
+  }
+}
+
+TEST_F(CompoundDeviceTest, MemoryThatGoesAwayUnderTheNpuEndsTheJob) {
+  const std::string file = rknpu::testing::Build(rknpu::testing::CopyProgram());
+  auto model = device_->Load(
+      {.bytes = std::as_bytes(std::span(file)), .options = "", .name = "copy"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  soft::testing::TestMemory x(*device_, 512);
+  const base::UniqueFd fd(memfd_create("y", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(fd.get(), 4096), 0);
+  const auto y =
+      device_->Attach({.fd = fd.get(), .size = 1024}, MemoryAccess::kReadWrite);
+  ASSERT_TRUE(y.ok()) << y.status();
+  const TensorBinding in = {.memory = x.memory(), .format = kNative};
+  const TensorBinding out = {.memory = y->get(), .format = kNative};
+  TensorBinding converted = out;
+  converted.format.layout = TensorLayout::kNchw;
+  converted.format.pass_through = false;
+  WatchedRun run(*device_, **model);
+  ASSERT_EQ(ftruncate(fd.get(), 0), 0);
+
+  const JobResult first = run.Run({in}, {out});
+  const JobResult again = run.Run({in}, {converted});
+
+  EXPECT_EQ(first.status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(first.status.message()), HasSubstr("'y' went away"));
+  EXPECT_EQ(again.status.code(), absl::StatusCode::kDataLoss);
+}
+
+// Bytes that follow from nothing but their place.
+void Scatter(std::byte* bytes, size_t count) {
+  uint32_t state = 1;
+  for (size_t i = 0; i < count; ++i) {
+    state = state * 1664525 + 1013904223;
+    bytes[i] = static_cast<std::byte>(state >> 24);
+  }
+}
+
+TEST_F(CompoundDeviceTest, PublishedModelsAnswerTheSameWithoutCopies) {
+  const struct {
+    const char* file;
+  } cases[] = {{"multiple_input_demo_v6_rk3588.rknn"},
+               {"mobilenetv2_rk3588.rknn"},
+               {"yolov8n_algae_rk3588.rknn"},
+               {"ppocrv4_det_rk3588.rknn"}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.file);
+    const auto model = Load(one.file);
+    if (model == nullptr) GTEST_SKIP() << "no published files in RKNND_SHARED";
+    ASSERT_TRUE(model->info().runnable.ok()) << model->info().runnable;
+    const ProgramInfo& program = model->info().programs[0];
+    std::vector<std::unique_ptr<soft::testing::TestMemory>> memories;
+    std::vector<TensorBinding> direct[2], copied[2];
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      const TensorAttr& attr = program.native_inputs[i];
+      memories.push_back(std::make_unique<soft::testing::TestMemory>(
+          *device_, attr.size_with_stride));
+      Scatter(memories.back()->data(), attr.size_with_stride);
+      const TensorFormat format = {.type = attr.type,
+                                   .layout = attr.layout,
+                                   .pass_through = true,
+                                   .w_stride = attr.w_stride};
+      direct[0].push_back(
+          {.memory = memories.back()->memory(), .format = format});
+      // A byte off the NPU's multiple of 16.
+      memories.push_back(std::make_unique<soft::testing::TestMemory>(
+          *device_, attr.size_with_stride + 1));
+      Scatter(memories.back()->data() + 1, attr.size_with_stride);
+      copied[0].push_back(
+          {.memory = memories.back()->memory(), .offset = 1, .format = format});
+    }
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
+      const TensorAttr& attr = program.native_outputs[i];
+      const TensorFormat format = {
+          .type = attr.type, .layout = attr.layout, .pass_through = true};
+      for (auto* bindings : {&direct[1], &copied[1]}) {
+        const uint64_t offset = bindings == &copied[1] ? 1 : 0;
+        memories.push_back(std::make_unique<soft::testing::TestMemory>(
+            *device_, attr.size_with_stride + offset));
+        bindings->push_back({.memory = memories.back()->memory(),
+                             .offset = offset,
+                             .format = format});
+      }
+    }
+    WatchedRun run(*device_, *model);
+
+    const JobResult without = run.Run(direct[0], direct[1]);
+    const JobResult with = run.Run(copied[0], copied[1]);
+
+    ASSERT_TRUE(without.status.ok()) << without.status;
+    ASSERT_TRUE(with.status.ok()) << with.status;
+    for (size_t i = 0; i < program.outputs.size(); ++i) {
+      const size_t first = memories.size() - 2 * (program.outputs.size() - i);
+      // Of what the model has; channels beyond that may be anything.
+      const TensorAttr& attr = program.outputs[i];
+      const TensorAttr& native = program.native_outputs[i];
+      const std::byte* const a = memories[first]->data();
+      const std::byte* const b = memories[first + 1]->data() + 1;
+      if (native.layout != TensorLayout::kNc1hwc2) {
+        EXPECT_EQ(std::memcmp(a, b, native.size), 0);
+        continue;
+      }
+      const size_t pixels = size_t{attr.dims[2]} * attr.dims[3];
+      size_t different = 0;
+      for (size_t c = 0; c < attr.dims[1]; ++c) {
+        for (size_t p = 0; p < pixels; ++p) {
+          const size_t at = (c / 16 * pixels + p) * 16 + c % 16;
+          different += a[at] != b[at] ? 1 : 0;
+        }
+      }
+      EXPECT_EQ(different, 0U) << attr.name;
+    }
+  }
 }
 
 // A task that leaves its memory is refused before any job.
 TEST_F(CompoundDeviceTest, AProgramThatLeavesItsMemoryDoesNotRun) {
-  rknpu::testing::ProgramSpec spec = Copy();
+  rknpu::testing::ProgramSpec spec = rknpu::testing::CopyProgram();
   for (auto& relocation : spec.relocations) {
     if (relocation.tensor == "y") relocation.places[0].addend = 528;
   }

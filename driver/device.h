@@ -239,10 +239,10 @@ class Model {
   // program that asks for a copy (rknn_set_weight_mem). Nothing reads it again.
   virtual absl::Status CopyWeights(Memory& to, uint64_t offset) const;
 
-  // The bytes of weight memory that are there for this model and that no other
-  // one pays for: models share what is alike, and the sum over all that are
-  // loaded is what the device holds. Grows when a model goes that paid for what
-  // this one uses too. Thread: any.
+  // The bytes there for this model, run or not, that no other one pays for: its
+  // weights, and what a compiled one's commands take. Models share what is
+  // alike; the sum over all that are loaded is what the device holds. Grows
+  // when a model goes that paid for what this one uses too. Thread: any.
   [[nodiscard]] virtual uint64_t held_weights() const {
     return info().runnable.ok() ? info().weight_size : 0;
   }

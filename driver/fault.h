@@ -58,6 +58,8 @@ struct Fault {
   uint64_t bytes = 0;
   // wrong-status: what the core reports; 0: "done", of a job that never ran.
   std::optional<uint32_t> status = {};
+
+  friend bool operator==(const Fault&, const Fault&) = default;
 };
 
 // OK, or which field is wrong and why. `cores`: those of the device.

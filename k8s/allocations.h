@@ -31,7 +31,7 @@
 namespace rknnd::k8s {
 
 struct Allocation {
-  std::string name;              // of its door: that of its first share
+  std::string name;              // of its share socket: that of its first share
   std::vector<uint32_t> shares;  // ascending, not empty
   std::string folder;            // of the host
   base::UniqueFd listener;

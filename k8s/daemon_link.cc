@@ -50,37 +50,34 @@ void DaemonLink::Connect() {
   lost_ = false;
   auto socket = base::ConnectUnix(options_.socket);
   if (!socket.ok()) return Lose(base::ToStatus(socket.error()));
-  socket_ = *std::move(socket);
-  auto watch = options_.loop->Watch(socket_.get(), EPOLLIN,
+  client_.emplace(*std::move(socket));
+  auto watch = options_.loop->Watch(client_->socket(), EPOLLIN,
                                     [this](uint32_t) { OnReadable(); });
   if (!watch.ok()) return Lose(base::ToStatus(watch.error()));
   watch_ = *watch;
-  Greet();
+  SayHello();
 }
 
-void DaemonLink::Greet() {
-  wire::Hello hello{};
-  hello.protocol_min = wire::kProtocolMinimum;
-  hello.protocol_max = wire::kProtocolCurrent;
-  wire::SetText(hello.client_version, RKNND_VERSION);
-  wire::SetText(hello.comm, "rknnd-k8s");
-  AskFor(wire::Verb::kHello, hello,
-         [this](absl::StatusOr<std::vector<std::byte>> body) {
-           if (!body.ok()) return Lose(body.status());
-           const auto welcome = wire::Decode<wire::Welcome>(*body);
-           if (!welcome.ok()) return Lose(base::ToStatus(welcome.error()));
-           cores_ = welcome->cores;
-           AskForCapacity();
-         });
+void DaemonLink::SayHello() {
+  auto hello =
+      client_->NewHello({.version = RKNND_VERSION, .program = "rknnd-k8s"});
+  if (!hello.ok()) return Lose(base::ToStatus(hello.error()));
+  Ask({*std::move(hello), [this](const absl::StatusOr<wire::Frame>& reply) {
+         if (!reply.ok()) return Lose(reply.status());
+         const auto welcome = wire::SessionClient::ReadWelcome(*reply);
+         if (!welcome.ok()) return Lose(base::ToStatus(welcome.error()));
+         cores_ = welcome->cores;
+         AskForCapacity();
+       }});
 }
 
 void DaemonLink::AskForCapacity() {
   const wire::ReportRequest request{
       static_cast<uint32_t>(rknnd_v1_ReportKind_REPORT_MEMORY)};
   AskFor(wire::Verb::kReport, request,
-         [this](absl::StatusOr<std::vector<std::byte>> body) {
-           if (!body.ok()) return Lose(body.status());
-           const auto report = wire::Decode<wire::Report>(*body);
+         [this](const absl::StatusOr<wire::Frame>& reply) {
+           if (!reply.ok()) return Lose(reply.status());
+           const auto report = wire::Decode<wire::Report>(reply->body);
            if (!report.ok()) return Lose(base::ToStatus(report.error()));
            up_ = true;
            delay_ = kFirstDelay;
@@ -97,10 +94,10 @@ void DaemonLink::AskForHealth() {
   const wire::ReportRequest request{
       static_cast<uint32_t>(rknnd_v1_ReportKind_REPORT_STATUS)};
   AskFor(wire::Verb::kReport, request,
-         [this](absl::StatusOr<std::vector<std::byte>> body) {
+         [this](const absl::StatusOr<wire::Frame>& reply) {
            // Lost: that has been said.
-           if (!body.ok()) return;
-           const auto report = wire::Decode<wire::Report>(*body);
+           if (!reply.ok()) return;
+           const auto report = wire::Decode<wire::Report>(reply->body);
            if (!report.ok()) return Lose(base::ToStatus(report.error()));
            options_.health(HealthOf(*report));
            timer_ = options_.loop->RunAfter(options_.interval,
@@ -108,29 +105,28 @@ void DaemonLink::AskForHealth() {
          });
 }
 
-void DaemonLink::OpenDoor(const wire::Door& door, int listener, Done done) {
+void DaemonLink::OpenShareSocket(const wire::ShareSocket& share_socket,
+                                 int listener, Done done) {
   if (!up_) return done(absl::UnavailableError("rknnd does not answer"));
   auto copy = base::Duplicate(listener);
   if (!copy.ok()) return done(base::ToStatus(copy.error()));
   std::vector<base::UniqueFd> fds;
   fds.push_back(*std::move(copy));
   AskFor(
-      wire::Verb::kOpenDoor, door,
-      [done = std::move(done)](
-          const absl::StatusOr<std::vector<std::byte>>& body) {
-        done(body.status());
+      wire::Verb::kOpenShareSocket, share_socket,
+      [done = std::move(done)](const absl::StatusOr<wire::Frame>& reply) {
+        done(reply.status());
       },
       std::move(fds));
 }
 
-void DaemonLink::CloseDoor(const std::string& name, Done done) {
+void DaemonLink::CloseShareSocket(const std::string& name, Done done) {
   if (!up_) return done(absl::UnavailableError("rknnd does not answer"));
-  wire::CloseDoor door{};
-  wire::SetText(door.name, name);
-  AskFor(wire::Verb::kCloseDoor, door,
-         [done = std::move(done)](
-             const absl::StatusOr<std::vector<std::byte>>& body) {
-           done(body.status());
+  wire::CloseShareSocket share_socket{};
+  wire::SetText(share_socket.name, name);
+  AskFor(wire::Verb::kCloseShareSocket, share_socket,
+         [done = std::move(done)](const absl::StatusOr<wire::Frame>& reply) {
+           done(reply.status());
          });
 }
 
@@ -139,7 +135,8 @@ void DaemonLink::AskFor(wire::Verb verb, const Message& message,
                         Answered answered, std::vector<base::UniqueFd> fds) {
   auto body = wire::Encode(message);
   if (!body.ok()) return answered(base::ToStatus(body.error()));
-  Ask({verb, *std::move(body), std::move(fds), std::move(answered)});
+  Ask({client_->NewRequest(verb, *std::move(body), std::move(fds)),
+       std::move(answered)});
 }
 
 void DaemonLink::Ask(Request request) {
@@ -148,20 +145,14 @@ void DaemonLink::Ask(Request request) {
 }
 
 void DaemonLink::SendNext() {
-  if (asked_ || requests_.empty()) return;
-  Request& next = requests_.front();
-  wire::Frame frame;
-  frame.verb = next.verb;
-  frame.kind = wire::FrameKind::kRequest;
-  frame.request = ++last_request_;
-  frame.body = std::move(next.body);
-  frame.fds = std::move(next.fds);
-  asked_ = true;
+  if (asked_ != 0 || requests_.empty()) return;
+  const wire::Frame& next = requests_.front().frame;
+  asked_ = next.request;
   patience_timer_ = options_.loop->RunAfter(options_.patience, [this] {
     patience_timer_ = 0;
     Lose(absl::DeadlineExceededError("rknnd does not answer in time"));
   });
-  const auto sent = wire::SendFrame(socket_.get(), frame, base::Block::kNo);
+  const auto sent = client_->TrySend(next);
   // In the loop's next round: whoever asks is not called before it returns.
   if (!sent.ok()) {
     options_.loop->CancelTimer(patience_timer_);
@@ -174,36 +165,25 @@ void DaemonLink::SendNext() {
 }
 
 void DaemonLink::OnReadable() {
-  auto received = wire::ReceiveFrame(socket_.get(), base::Block::kNo);
-  if (!received.ok()) return Lose(base::ToStatus(received.error()));
-  switch (received->kind) {
-    case wire::FrameResult::Kind::kWouldBlock:
-      return;
-    case wire::FrameResult::Kind::kEndOfFile:
-      return Lose(absl::UnavailableError("rknnd has ended"));
-    case wire::FrameResult::Kind::kFrame:
-      return Take(std::move(received->frame));
-  }
+  // What it says unasked is for programs' logs, and is dropped.
+  auto reply = client_->Receive();
+  if (!reply.ok()) return Lose(base::ToStatus(reply.error()));
+  if (reply->has_value()) Take(**std::move(reply));
 }
 
 void DaemonLink::Take(wire::Frame frame) {
-  // What it says unasked is for programs' logs.
-  if (frame.kind != wire::FrameKind::kReply) return;
-  if (!asked_ || frame.request != last_request_) {
+  if (asked_ == 0 || frame.request != asked_) {
     return Lose(absl::DataLossError("rknnd answered what nobody has asked"));
   }
-  asked_ = false;
+  asked_ = 0;
   options_.loop->CancelTimer(patience_timer_);
   patience_timer_ = 0;
   const Answered answered = std::move(requests_.front().answered);
   requests_.pop_front();
   if (frame.code == base::Code::kOk) {
-    answered(std::move(frame.body));
+    answered(std::move(frame));
   } else {
-    const auto error = wire::Decode<wire::Error>(frame.body);
-    answered(absl::Status(
-        static_cast<absl::StatusCode>(frame.code),
-        error.ok() ? std::string(error->message) : "rknnd said no reason"));
+    answered(base::ToStatus(wire::DecodeFailure(frame)));
   }
   SendNext();
 }
@@ -212,12 +192,12 @@ void DaemonLink::Lose(const absl::Status& why) {
   // Whoever is told below may have the same to say.
   if (std::exchange(lost_, true)) return;
   up_ = false;
-  asked_ = false;
+  asked_ = 0;
   if (watch_ != 0) options_.loop->Unwatch(std::exchange(watch_, 0));
   for (base::EventLoop::TimerId* timer : {&patience_timer_, &timer_}) {
     if (*timer != 0) options_.loop->CancelTimer(std::exchange(*timer, 0));
   }
-  socket_.reset();
+  client_.reset();
   timer_ = options_.loop->RunAfter(delay_, [this] { Connect(); });
   delay_ = std::min(delay_ * 2, kLongestDelay);
   // Those who ask again find no connection.

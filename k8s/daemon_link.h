@@ -1,6 +1,6 @@
-// The line to rknnd: admin.sock, over which doors are opened and its health is
-// asked for. Connects again by itself, for ever. Used by the plugin. Trusts
-// rknnd with what it says, but waits for it with a bound.
+// The line to rknnd: admin.sock, over which share sockets are opened and its
+// health is asked for. Connects again by itself, for ever. Used by the plugin.
+// Trusts rknnd with what it says, but waits for it with a bound.
 //
 //            Welcome
 //   kDown -----------> kUp
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "k8s/shares.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/session_client.h"
 
 namespace rknnd::k8s {
 
@@ -39,8 +41,8 @@ class DaemonLink {
     base::Nanoseconds patience = 10 * base::kSecond;
     // How often its health is asked for.
     base::Nanoseconds interval = 5 * base::kSecond;
-    // The connection is there; doors of the one before are shut. Called again
-    // after each time it was lost.
+    // The connection is there; share sockets of the one before are shut. Called
+    // again after each time it was lost.
     std::function<void(const Capacity&)> up;
     // Whether work can be given to it; why not, else. Called with each answer,
     // and when the connection is lost.
@@ -56,21 +58,20 @@ class DaemonLink {
 
   // UNAVAILABLE where the connection is lost before the answer. `listener` is
   // borrowed for the call.
-  void OpenDoor(const wire::Door& door, int listener, Done done);
-  void CloseDoor(const std::string& name, Done done);
+  void OpenShareSocket(const wire::ShareSocket& share_socket, int listener,
+                       Done done);
+  void CloseShareSocket(const std::string& name, Done done);
 
  private:
-  using Answered = std::function<void(absl::StatusOr<std::vector<std::byte>>)>;
+  using Answered = std::function<void(const absl::StatusOr<wire::Frame>&)>;
   struct Request {
-    wire::Verb verb = wire::Verb::kReport;
-    std::vector<std::byte> body;
-    std::vector<base::UniqueFd> fds;
+    wire::Frame frame;
     Answered answered;
   };
 
   void Connect();
   void Retry();
-  void Greet();
+  void SayHello();
   void AskForCapacity();
   void AskForHealth();
   // One is on its way at a time: the socket's queue is never full.
@@ -84,14 +85,13 @@ class DaemonLink {
   void Lose(const absl::Status& why);
 
   const Options options_;
-  base::UniqueFd socket_;
+  std::optional<wire::SessionClient> client_;
   base::EventLoop::WatchId watch_ = 0;
   base::EventLoop::TimerId patience_timer_ = 0;
   base::EventLoop::TimerId timer_ = 0;  // the next attempt, or question
   std::deque<Request> requests_;        // the first is on its way
-  bool asked_ = false;
-  uint32_t last_request_ = 0;
-  base::Nanoseconds delay_ = 0;  // before the next attempt
+  uint32_t asked_ = 0;                  // its number, 0: none is on its way
+  base::Nanoseconds delay_ = 0;         // before the next attempt
   uint32_t cores_ = 0;
   bool up_ = false;
   bool lost_ = false;  // and the next attempt has its timer

@@ -159,9 +159,10 @@ void Plugin::OnRegistered(const absl::Status& status) {
 void Plugin::OnDaemonUp(const Capacity& capacity) {
   capacity_ = capacity;
   if (shares_ == 0) shares_ = DefaultShares(capacity.cores);
-  for (const std::string& name : std::exchange(to_close_, {})) CloseDoor(name);
+  for (const std::string& name : std::exchange(to_close_, {}))
+    CloseShareSocket(name);
   for (const auto& [name, allocation] : allocations_->all()) {
-    OpenDoor(allocation, [name = name](const absl::Status& status) {
+    OpenShareSocket(allocation, [name = name](const absl::Status& status) {
       if (status.ok()) return;
       Log(Severity::kError, absl::StrCat("rknnd does not serve '", name,
                                          "': ", std::string(status.message())));
@@ -236,7 +237,7 @@ void Plugin::Allocate(const std::vector<std::vector<std::string>>& containers,
   for (const std::vector<uint32_t>& shares : asked) {
     std::vector<std::string> ended;
     auto allocation = allocations_->Make(shares, &ended);
-    for (const std::string& name : ended) CloseDoor(name);
+    for (const std::string& name : ended) CloseShareSocket(name);
     if (!allocation.ok()) {
       Log(Severity::kError,
           absl::StrCat("an allocation failed: ",
@@ -257,8 +258,8 @@ void Plugin::Allocate(const std::vector<std::vector<std::string>>& containers,
   waiting->grants = std::move(grants);
   waiting->granted = granted;
   const auto done = [waiting](const absl::Status& status) {
-    // A daemon that is away for a moment finds the door when it is back, and
-    // the container's first call waits for it in the socket's queue.
+    // A daemon that is away for a moment finds the share socket when it is
+    // back, and the container's first call waits for it in the socket's queue.
     if (!status.ok() && !absl::IsUnavailable(status)) waiting->status = status;
     if (--waiting->left > 0) return;
     if (!waiting->status.ok()) return waiting->granted(waiting->status);
@@ -268,21 +269,22 @@ void Plugin::Allocate(const std::vector<std::vector<std::string>>& containers,
     Log(Severity::kInfo,
         absl::StrCat("'", allocation->name, "' is given away with ",
                      allocation->shares.size(), " of ", shares_, " shares"));
-    OpenDoor(*allocation, done);
+    OpenShareSocket(*allocation, done);
   }
   done(absl::OkStatus());
 }
 
-void Plugin::OpenDoor(const Allocation& allocation,
-                      const DaemonLink::Done& done) {
-  link_->OpenDoor(
-      DoorFor(allocation.name, static_cast<uint32_t>(allocation.shares.size()),
-              shares_, capacity_),
+void Plugin::OpenShareSocket(const Allocation& allocation,
+                             const DaemonLink::Done& done) {
+  link_->OpenShareSocket(
+      ShareSocketFor(allocation.name,
+                     static_cast<uint32_t>(allocation.shares.size()), shares_,
+                     capacity_),
       allocation.listener.get(), done);
 }
 
-void Plugin::CloseDoor(const std::string& name) {
-  link_->CloseDoor(name, [this, name](const absl::Status& status) {
+void Plugin::CloseShareSocket(const std::string& name) {
+  link_->CloseShareSocket(name, [this, name](const absl::Status& status) {
     if (absl::IsUnavailable(status)) {
       to_close_.insert(name);
     } else if (!status.ok()) {

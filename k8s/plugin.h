@@ -3,9 +3,9 @@
 // gets some a folder with a socket (allocations.h), and tells rknnd what may
 // come in there (daemon_link.h).
 //
-// Whatever is started again finds the others as they were: rknnd gets its doors
-// anew, the kubelet is registered with anew, and after a restart of this
-// program containers go on with the sockets they have.
+// Whatever is started again finds the others as they were: rknnd gets its share
+// sockets anew, the kubelet is registered with anew, and after a restart of
+// this program containers go on with the sockets they have.
 
 #ifndef K8S_PLUGIN_H_
 #define K8S_PLUGIN_H_
@@ -67,8 +67,9 @@ class Plugin {
 
   void Allocate(const std::vector<std::vector<std::string>>& containers,
                 const PluginServer::Granted& granted);
-  void OpenDoor(const Allocation& allocation, const DaemonLink::Done& done);
-  void CloseDoor(const std::string& name);
+  void OpenShareSocket(const Allocation& allocation,
+                       const DaemonLink::Done& done);
+  void CloseShareSocket(const std::string& name);
 
   [[nodiscard]] std::string kubelet_socket() const;
   [[nodiscard]] std::string endpoint() const;
@@ -80,7 +81,7 @@ class Plugin {
   std::unique_ptr<FolderWatch> folder_;
   std::optional<DaemonLink> link_;
   std::unique_ptr<PluginServer> server_;
-  // Doors of allocations that ended while rknnd could not be told.
+  // Share sockets of allocations that ended while rknnd could not be told.
   std::set<std::string> to_close_;
 
   // Of rknnd; not OK before its first word.

@@ -80,19 +80,20 @@ absl::StatusOr<std::vector<uint32_t>> ParseShareIds(
   return std::vector<uint32_t>(shares.begin(), shares.end());
 }
 
-wire::Door DoorFor(const std::string& name, uint32_t shares, uint32_t count,
-                   const Capacity& capacity) {
-  wire::Door door{};
-  wire::SetText(door.name, name);
+wire::ShareSocket ShareSocketFor(const std::string& name, uint32_t shares,
+                                 uint32_t count, const Capacity& capacity) {
+  wire::ShareSocket share_socket{};
+  wire::SetText(share_socket.name, name);
   // A restart with fewer shares may leave an allocation with more than all.
   const uint32_t of = std::max({count, shares, 1U});
-  door.weight = std::max(1U, kWeightOfAll * shares / of);
-  door.sessions = std::max(kLeastSessions, kSessionsOfAll * shares / of);
+  share_socket.weight = std::max(1U, kWeightOfAll * shares / of);
+  share_socket.sessions =
+      std::max(kLeastSessions, kSessionsOfAll * shares / of);
   // 0 would be no limit at all.
   if (capacity.memory != 0) {
-    door.memory = std::max<uint64_t>(1, capacity.memory / of * shares);
+    share_socket.memory = std::max<uint64_t>(1, capacity.memory / of * shares);
   }
-  return door;
+  return share_socket;
 }
 
 absl::Status CheckResourceName(const std::string& name) {

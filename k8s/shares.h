@@ -38,9 +38,9 @@ std::string ShareId(uint32_t share);
 absl::StatusOr<std::vector<uint32_t>> ParseShareIds(
     const std::vector<std::string>& ids, uint32_t count);
 
-// What `shares` of `count` come to: a door of this name.
-wire::Door DoorFor(const std::string& name, uint32_t shares, uint32_t count,
-                   const Capacity& capacity);
+// What `shares` of `count` come to: a share socket of this name.
+wire::ShareSocket ShareSocketFor(const std::string& name, uint32_t shares,
+                                 uint32_t count, const Capacity& capacity);
 
 // "rknnd.io/npu-share": a domain, a slash and a name, as the kubelet wants it.
 absl::Status CheckResourceName(const std::string& name);

@@ -45,30 +45,30 @@ TEST(SharesTest, OtherIdsAreRefusedByName) {
 
 TEST(SharesTest, AllSharesTogetherAreTheWholeNpu) {
   const Capacity capacity{3, 4096};
-  const wire::Door all = DoorFor("a", 12, 12, capacity);
+  const wire::ShareSocket all = ShareSocketFor("a", 12, 12, capacity);
   EXPECT_EQ(all.weight, 1000U);
   EXPECT_EQ(all.sessions, 512U);
   EXPECT_LE(all.memory, capacity.memory);
   EXPECT_GT(all.memory, capacity.memory - 12);
-  const wire::Door one = DoorFor("a", 1, 12, capacity);
+  const wire::ShareSocket one = ShareSocketFor("a", 1, 12, capacity);
   EXPECT_EQ(one.weight, 83U);
   EXPECT_EQ(one.memory, 341U);
   EXPECT_STREQ(one.name, "a");
 }
 
 TEST(SharesTest, TheSmallestShareHasALimitAndSomeRoom) {
-  const wire::Door door = DoorFor("a", 1, 256, {3, 100});
-  EXPECT_EQ(door.weight, 3U);
-  EXPECT_EQ(door.sessions, 8U);
-  EXPECT_EQ(door.memory, 1U);  // not 0, which would be none
+  const wire::ShareSocket share_socket = ShareSocketFor("a", 1, 256, {3, 100});
+  EXPECT_EQ(share_socket.weight, 3U);
+  EXPECT_EQ(share_socket.sessions, 8U);
+  EXPECT_EQ(share_socket.memory, 1U);  // not 0, which would be none
 }
 
 TEST(SharesTest, MoreSharesThanThereAreIsAllOfThem) {
-  EXPECT_EQ(DoorFor("a", 12, 6, {3, 4096}).weight, 1000U);
+  EXPECT_EQ(ShareSocketFor("a", 12, 6, {3, 4096}).weight, 1000U);
 }
 
 TEST(SharesTest, WithoutACapacityThereIsNoLimitOfMemory) {
-  EXPECT_EQ(DoorFor("a", 1, 12, {}).memory, 0U);
+  EXPECT_EQ(ShareSocketFor("a", 1, 12, {}).memory, 0U);
 }
 
 TEST(SharesTest, AResourceHasADomainAndAName) {

@@ -9,7 +9,7 @@
 namespace rknnd::base {
 namespace {
 
-std::span<const std::byte> Bytes(std::string_view text) {
+std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -20,23 +20,23 @@ TEST(Sha256Test, EmptyInput) {
 }
 
 TEST(Sha256Test, OneBlock) {
-  EXPECT_EQ(ToHex(Sha256Of(Bytes("abc"))),
+  EXPECT_EQ(ToHex(Sha256Of(BytesOf("abc"))),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Sha256Test, AMillionBytes) {
-  EXPECT_EQ(ToHex(Sha256Of(Bytes(std::string(1'000'000, 'a')))),
+  EXPECT_EQ(ToHex(Sha256Of(BytesOf(std::string(1'000'000, 'a')))),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(Sha256Test, PiecesGiveTheSameAsTheWhole) {
   const std::string text(1000, 'x');
   Sha256 hash;
-  hash.Update(Bytes(std::string_view(text).substr(0, 1)));
-  hash.Update(Bytes(std::string_view(text).substr(1, 700)));
+  hash.Update(BytesOf(std::string_view(text).substr(0, 1)));
+  hash.Update(BytesOf(std::string_view(text).substr(1, 700)));
   hash.Update({});
-  hash.Update(Bytes(std::string_view(text).substr(701)));
-  EXPECT_EQ(hash.Finish(), Sha256Of(Bytes(text)));
+  hash.Update(BytesOf(std::string_view(text).substr(701)));
+  EXPECT_EQ(hash.Finish(), Sha256Of(BytesOf(text)));
 }
 
 }  // namespace

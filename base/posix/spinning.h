@@ -14,7 +14,9 @@
 
 namespace rknnd::base {
 
-// Tells the CPU that this is a loop that waits.
+// Tells the CPU that this is a loop that waits. (Cores of boards have one
+// thread each, and take "yield" for nothing: there it only keeps the compiler
+// from gathering looks.)
 inline void Relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

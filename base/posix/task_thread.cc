@@ -14,6 +14,8 @@ namespace rknnd::base {
 void TaskThread::Start() {
   const BlockedSignals blocked;
   thread_ = std::thread([this] { Run(); });
+  // From here, so that whoever looks once this has returned finds the name.
+  pthread_setname_np(thread_.native_handle(), name_);
 }
 
 void TaskThread::Stop() {
@@ -41,7 +43,6 @@ void TaskThread::Post(std::function<void()> task) {
 }
 
 void TaskThread::Run() {
-  pthread_setname_np(pthread_self(), name_);
   for (;;) {
     std::function<void()> task;
     {

@@ -24,7 +24,8 @@ namespace rknnd::bench {
 // Thread: any, one at a time. Throws std::runtime_error.
 class RawPeer {
  public:
-  // Waits for its turn where the daemon has no place for a stranger just now.
+  // Waits for its turn where the daemon has no place for one more connection
+  // just now.
   explicit RawPeer(const std::string& socket);
 
   // Says Hello, and keeps what Welcome brings; whether it was welcome.

@@ -38,9 +38,11 @@ class Peer {
     auto socket = base::ConnectUnix(target.substr(kScheme.size()));
     if (!socket.ok()) Fail(socket.error().message);
     const base::Nanoseconds deadline = base::MonotonicClock().Now() + kTimeout;
-    const auto hello = client::Connection::SayHello(socket->get(), deadline);
+    std::optional<wire::SessionClient> client(*std::move(socket));
+    const auto hello =
+        client->SayHello(client::Connection::Introduction(), deadline);
     if (!hello.ok()) Fail(hello.error().message);
-    auto opened = client::Connection::AwaitWelcome(*socket, deadline);
+    auto opened = client::Connection::AwaitWelcome(client, deadline);
     if (!opened.ok()) Fail(opened.error().message);
     connection_ = *std::move(opened);
   }

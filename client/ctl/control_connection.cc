@@ -1,10 +1,5 @@
 #include "client/ctl/control_connection.h"
 
-#include <poll.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <memory>
 #include <string_view>
 
@@ -21,19 +16,12 @@ using base::Code;
 using base::Error;
 using base::Expected;
 
-constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
 // In the folder of the session socket.
 constexpr const char* kAdminSocket = "admin.sock";
 
 // The longest job ends long before; one that hangs, some day. Who does not want
 // to wait so long ends rknnctl.
 constexpr int64_t kLeaseTimeoutMs = 24 * 3'600'000LL;
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 constexpr std::string_view kTcp = "tcp://";
 
@@ -74,15 +62,25 @@ Expected<std::string> SocketPath(const std::string& target) {
                    "' is none: write unix:PATH, tcp://HOST:PORT or local:"};
 }
 
+// Keeps a line of the daemon's log; other events are of no interest here.
+void KeepLine(const wire::Frame& event, std::deque<wire::LogLine>* lines) {
+  // Nobody asked for more than the daemon remembers; one that sends without
+  // end is not to fill our memory.
+  constexpr size_t kMostLines = size_t{1} << 14;
+  if (event.verb != wire::Verb::kLogLine || lines->size() == kMostLines) return;
+  const Expected<wire::LogLine> line = wire::Decode<wire::LogLine>(event.body);
+  if (line) lines->push_back(*line);
+}
+
 }  // namespace
 
-ControlConnection::Waited ControlConnection::Poll(int fd, int milliseconds) {
-  pollfd wait{fd, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&wait, 1, milliseconds);
-  } while (ready < 0 && errno == EINTR);
-  return ready > 0 ? Waited::kReadable : Waited::kTimedOut;
+ControlConnection::ControlConnection(base::UniqueFd socket, Wait wait)
+    : lines_(std::make_unique<Lines>()),
+      client_(std::make_unique<wire::SessionClient>(std::move(socket),
+                                                    std::move(wait))) {
+  client_->set_on_event([lines = lines_.get()](const wire::Frame& event) {
+    KeepLine(event, lines);
+  });
 }
 
 Expected<ControlConnection> ControlConnection::Open(const std::string& target,
@@ -102,7 +100,8 @@ Expected<ControlConnection> ControlConnection::OpenAdmin(
     const std::string& target) {
   // The daemon knows what its peer may do.
   if (target.starts_with(kTcp)) {
-    return OpenRemote(target.substr(kTcp.size()), Poll, {});
+    return OpenRemote(target.substr(kTcp.size()), wire::SessionClient::Poll,
+                      {});
   }
   const Expected<std::string> path =
       SocketPath(target.empty() ? kDefaultTarget : target);
@@ -110,7 +109,7 @@ Expected<ControlConnection> ControlConnection::OpenAdmin(
   const size_t slash = path->rfind('/');
   const std::string folder =
       slash == std::string::npos ? "" : path->substr(0, slash + 1);
-  return OpenAt(folder + kAdminSocket, Poll);
+  return OpenAt(folder + kAdminSocket, wire::SessionClient::Poll);
 }
 
 Expected<ControlConnection> ControlConnection::OpenRemote(
@@ -162,30 +161,23 @@ Expected<ControlConnection> ControlConnection::OpenAt(const std::string& path,
 }
 
 Expected<void> ControlConnection::Greet() {
-  wire::Hello hello{};
-  hello.protocol_min = wire::kProtocolMinimum;
-  hello.protocol_max = wire::kProtocolCurrent;
-  wire::SetText(hello.client_version, rknnd_version_string());
-  wire::SetText(hello.comm, "rknnctl");
-  Expected<std::vector<std::byte>> body = wire::Encode(hello);
-  if (!body) return std::move(body).error();
-  Expected<std::vector<std::byte>> reply =
-      Call(wire::Verb::kHello, *std::move(body));
-  if (!reply) return std::move(reply).error();
-  const Expected<wire::Welcome> welcome = wire::Decode<wire::Welcome>(*reply);
-  if (!welcome) return welcome.error();
-  welcome_ = *welcome;
+  const base::Nanoseconds deadline =
+      base::MonotonicClock().Now() + kReplyTimeoutMs * base::kMillisecond;
+  if (Expected<void> said = client_->SayHello(
+          {.version = rknnd_version_string(), .program = "rknnctl"}, deadline);
+      !said) {
+    return said;
+  }
+  const Expected<wire::SessionClient::Greeting> greeting =
+      client_->AwaitWelcome(deadline);
+  if (!greeting) return greeting.error();
+  welcome_ = greeting->welcome;
   return {};
 }
 
 Expected<wire::Report> ControlConnection::Ask(rknnd_v1_ReportKind kind) {
-  Expected<std::vector<std::byte>> body =
-      wire::Encode(wire::ReportRequest{static_cast<uint32_t>(kind)});
-  if (!body) return std::move(body).error();
-  Expected<std::vector<std::byte>> reply =
-      Call(wire::Verb::kReport, *std::move(body));
-  if (!reply) return std::move(reply).error();
-  return wire::Decode<wire::Report>(*reply);
+  return Request<wire::Report>(
+      wire::Verb::kReport, wire::ReportRequest{static_cast<uint32_t>(kind)});
 }
 
 Expected<wire::FaultReport> ControlConnection::SetFault(
@@ -206,11 +198,8 @@ Expected<void> ControlConnection::ClearFault(uint64_t id) {
 
 Expected<ControlConnection::TakenTrace> ControlConnection::TakeTrace(
     uint64_t since_ns) {
-  Expected<std::vector<std::byte>> body =
-      wire::Encode(wire::TraceRequest{.since_ns = since_ns});
-  if (!body) return std::move(body).error();
-  Expected<wire::Frame> reply =
-      CallForFrame(wire::Verb::kTrace, *std::move(body));
+  Expected<wire::Frame> reply = RequestFrame(
+      wire::Verb::kTrace, wire::TraceRequest{.since_ns = since_ns});
   if (!reply) return std::move(reply).error();
   const Expected<wire::Trace> message = wire::Decode<wire::Trace>(reply->body);
   if (!message) return message.error();
@@ -225,10 +214,8 @@ Expected<void> ControlConnection::Lease(uint32_t cores,
   wire::LeaseRequest request{};
   request.cores = cores;
   wire::SetText(request.command, command);
-  Expected<std::vector<std::byte>> body = wire::Encode(request);
-  if (!body) return std::move(body).error();
   Expected<wire::Frame> reply =
-      CallForFrame(wire::Verb::kLease, *std::move(body), kLeaseTimeoutMs);
+      RequestFrame(wire::Verb::kLease, request, kLeaseTimeoutMs);
   if (!reply) return std::move(reply).error();
   return {};
 }
@@ -246,114 +233,30 @@ Expected<void> ControlConnection::FollowLogs(uint32_t level, uint32_t recent) {
 
 Expected<std::optional<wire::LogLine>> ControlConnection::NextLogLine(
     int64_t timeout_ms) {
-  const int64_t deadline = NowMs() + timeout_ms;
-  while (lines_.empty()) {
-    const Expected<wire::Frame> frame = NextFrame(deadline);
-    if (!frame && frame.error().code == Code::kDeadlineExceeded) {
-      return std::optional<wire::LogLine>();
+  const base::Nanoseconds deadline =
+      base::MonotonicClock().Now() + timeout_ms * base::kMillisecond;
+  while (lines_->empty()) {
+    switch (client_->AwaitReadable(deadline)) {
+      case Waited::kReadable:
+        break;
+      case Waited::kTimedOut:
+        return std::optional<wire::LogLine>();
+      case Waited::kCancelled:
+        return Error{Code::kCancelled, "given up before the daemon said more"};
     }
-    if (!frame) return frame.error();
-    TakeEvent(*frame);
+    const Expected<std::optional<wire::Frame>> late = client_->Receive();
+    if (!late) return late.error();
   }
-  const wire::LogLine line = lines_.front();
-  lines_.pop_front();
+  const wire::LogLine line = lines_->front();
+  lines_->pop_front();
   return std::optional(line);
-}
-
-void ControlConnection::TakeEvent(const wire::Frame& frame) {
-  // Nobody asked for more than the daemon remembers; one that sends without
-  // end is not to fill our memory.
-  constexpr size_t kMostLines = size_t{1} << 14;
-  if (frame.kind != wire::FrameKind::kEvent ||
-      frame.verb != wire::Verb::kLogLine || lines_.size() == kMostLines) {
-    return;
-  }
-  const Expected<wire::LogLine> line = wire::Decode<wire::LogLine>(frame.body);
-  if (line) lines_.push_back(*line);
 }
 
 bool ControlConnection::DropEvents() {
   for (;;) {
-    const Expected<wire::FrameResult> received =
-        wire::ReceiveFrame(socket_.get(), base::Block::kNo);
-    if (!received) return false;
-    switch (received->kind) {
-      case wire::FrameResult::Kind::kFrame:
-        continue;
-      case wire::FrameResult::Kind::kWouldBlock:
-        return true;
-      case wire::FrameResult::Kind::kEndOfFile:
-        return false;
-    }
-  }
-}
-
-Expected<std::vector<std::byte>> ControlConnection::Call(
-    wire::Verb verb, std::vector<std::byte> body) {
-  Expected<wire::Frame> reply = CallForFrame(verb, std::move(body));
-  if (!reply) return std::move(reply).error();
-  return std::move(reply->body);
-}
-
-Expected<wire::Frame> ControlConnection::CallForFrame(
-    wire::Verb verb, std::vector<std::byte> body, int64_t timeout_ms,
-    std::vector<base::UniqueFd> fds) {
-  wire::Frame request;
-  request.verb = verb;
-  request.request = ++last_request_;
-  request.body = std::move(body);
-  request.fds = std::move(fds);
-  if (Expected<void> sent =
-          wire::SendFrame(socket_.get(), request, base::Block::kYes);
-      !sent) {
-    return std::move(sent).error();
-  }
-  const int64_t deadline = NowMs() + timeout_ms;
-  for (;;) {
-    Expected<wire::Frame> reply = NextFrame(deadline);
-    if (!reply) {
-      if (reply.error().code != Code::kDeadlineExceeded) {
-        return std::move(reply).error();
-      }
-      return Error{Code::kDeadlineExceeded,
-                   "the daemon has not answered for " +
-                       std::to_string(timeout_ms / 1000) + " s"};
-    }
-    // Events come unasked, and late answers to what nobody waits for.
-    if (reply->kind != wire::FrameKind::kReply ||
-        reply->request != request.request) {
-      TakeEvent(*reply);
-      continue;
-    }
-    if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
-    return std::move(*reply);
-  }
-}
-
-Expected<wire::Frame> ControlConnection::NextFrame(int64_t deadline_ms) {
-  for (;;) {
-    const int64_t left = std::max<int64_t>(deadline_ms - NowMs(), 0);
-    switch (wait_(socket_.get(), static_cast<int>(left))) {
-      case Waited::kReadable:
-        break;
-      case Waited::kTimedOut:
-        return Error{Code::kDeadlineExceeded, "nothing has come"};
-      case Waited::kCancelled:
-        return Error{Code::kCancelled, "given up before the daemon answered"};
-    }
-    Expected<wire::FrameResult> received =
-        wire::ReceiveFrame(socket_.get(), base::Block::kNo);
-    if (!received) return std::move(received).error();
-    switch (received->kind) {
-      case wire::FrameResult::Kind::kFrame:
-        return std::move(received->frame);
-      case wire::FrameResult::Kind::kWouldBlock:
-        continue;
-      case wire::FrameResult::Kind::kEndOfFile:
-        return Error{Code::kUnavailable,
-                     "the daemon closed the connection: it is stopping, or "
-                     "refuses this user (see its log)"};
-    }
+    const Expected<std::optional<wire::Frame>> late = client_->Receive();
+    if (!late) return false;
+    if (!late->has_value()) return true;
   }
 }
 

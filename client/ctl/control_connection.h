@@ -1,7 +1,7 @@
-// rknnctl's line to a daemon: says hello over the session socket and asks for
-// reports. Used by the verbs that look at a daemon; runs no models (those go
-// through the C API, as every program's do). Trusts the daemon with what it
-// says but waits for it with a bound, and no longer than the user does.
+// rknnctl's connection to a daemon: which socket a target names, and what the
+// verbs ask for there. Used by the verbs that look at a daemon; runs no models
+// (those go through the C API, as every program's do). Waits for the daemon
+// with a bound, and no longer than the user does.
 
 #ifndef CLIENT_CTL_CONTROL_CONNECTION_H_
 #define CLIENT_CTL_CONTROL_CONNECTION_H_
@@ -12,26 +12,26 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/session_client.h"
 
 namespace rknnd::client {
+
+inline constexpr char kDefaultTarget[] = "unix:/run/rknnd/session.sock";
 
 // Thread: any, one at a time.
 class ControlConnection {
  public:
-  enum class Waited { kReadable, kTimedOut, kCancelled };
-  // Waits for a socket, so many milliseconds. What waits for it otherwise than
-  // poll() does may give up: requests then fail with kCancelled.
-  using Wait = std::function<Waited(int fd, int milliseconds)>;
-  static Waited Poll(int fd, int milliseconds);
+  using Waited = wire::SessionClient::Waited;
+  using Wait = wire::SessionClient::Wait;
 
   // How far a transfer to another machine is; on a thread of its own, until the
   // connection ends.
@@ -40,9 +40,9 @@ class ControlConnection {
 
   // `target` as in RKNND_TARGET; "" is the default. local: has no daemon that
   // answers here.
-  static base::Expected<ControlConnection> Open(const std::string& target,
-                                                Wait wait = Poll,
-                                                OnProgress on_progress = {});
+  static base::Expected<ControlConnection> Open(
+      const std::string& target, Wait wait = wire::SessionClient::Poll,
+      OnProgress on_progress = {});
 
   // The same over admin.sock, which lies beside the session socket, or as
   // whoever one is at a remote daemon: for verbs that change things.
@@ -62,10 +62,8 @@ class ControlConnection {
   base::Expected<Answer> Request(wire::Verb verb, const Message& message,
                                  int64_t timeout_ms = kReplyTimeoutMs,
                                  std::vector<base::UniqueFd> fds = {}) {
-    base::Expected<std::vector<std::byte>> body = wire::Encode(message);
-    if (!body) return std::move(body).error();
     base::Expected<wire::Frame> reply =
-        CallForFrame(verb, *std::move(body), timeout_ms, std::move(fds));
+        RequestFrame(verb, message, timeout_ms, std::move(fds));
     if (!reply) return std::move(reply).error();
     return wire::Decode<Answer>(reply->body);
   }
@@ -94,41 +92,42 @@ class ControlConnection {
   // Needs admin.sock.
   base::Expected<void> Lease(uint32_t cores, const std::string& command);
   // To be polled; what can be read is for DropEvents.
-  [[nodiscard]] int socket() const { return socket_.get(); }
+  [[nodiscard]] int socket() const { return client_->socket(); }
   // Reads what the daemon said unasked. False when it has gone.
   bool DropEvents();
   // Replaces the way to wait.
-  void set_wait(Wait wait) { wait_ = std::move(wait); }
+  void set_wait(Wait wait) { client_->set_wait(std::move(wait)); }
 
   // The daemon's number of this very connection, which its reports count too.
   [[nodiscard]] uint64_t session() const { return welcome_.session; }
 
  private:
-  ControlConnection(base::UniqueFd socket, Wait wait)
-      : wait_(std::move(wait)), socket_(std::move(socket)) {}
+  ControlConnection(base::UniqueFd socket, Wait wait);
 
   static base::Expected<ControlConnection> OpenAt(const std::string& path,
                                                   Wait wait);
   static base::Expected<ControlConnection> OpenRemote(
       const std::string& address, Wait wait, OnProgress on_progress);
   base::Expected<void> Greet();
-  // Sends a request and waits for its reply; the whole of it, or its body.
-  base::Expected<wire::Frame> CallForFrame(
-      wire::Verb verb, std::vector<std::byte> body,
+  // As Request, but the whole reply, with its descriptors.
+  template <class Message>
+  base::Expected<wire::Frame> RequestFrame(
+      wire::Verb verb, const Message& message,
       int64_t timeout_ms = kReplyTimeoutMs,
-      std::vector<base::UniqueFd> fds = {});
-  base::Expected<std::vector<std::byte>> Call(wire::Verb verb,
-                                              std::vector<std::byte> body);
-  base::Expected<wire::Frame> NextFrame(int64_t deadline_ms);
-  // Keeps a line of the daemon's log; other events are of no interest here.
-  void TakeEvent(const wire::Frame& frame);
+      std::vector<base::UniqueFd> fds = {}) {
+    base::Expected<std::vector<std::byte>> body = wire::Encode(message);
+    if (!body) return std::move(body).error();
+    return client_->Request(verb, *std::move(body),
+                            timeout_ms * base::kMillisecond, std::move(fds));
+  }
 
-  Wait wait_;
-  base::UniqueFd socket_;
+  // Lines of the daemon's log that NextLogLine has not given yet.
+  using Lines = std::deque<wire::LogLine>;
+
   std::shared_ptr<void> silencer_;  // of on_progress, when this goes
-  uint32_t last_request_ = 0;
   wire::Welcome welcome_{};
-  std::deque<wire::LogLine> lines_;  // that NextLogLine has not told yet
+  std::unique_ptr<Lines> lines_;  // where the client's events go
+  std::unique_ptr<wire::SessionClient> client_;
 };
 
 }  // namespace rknnd::client

@@ -20,8 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::Expected;
 
-constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
-
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

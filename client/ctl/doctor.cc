@@ -29,7 +29,6 @@ using base::Expected;
 constexpr int64_t kDaemonTimeoutMs = 60'000;
 
 constexpr std::string_view kUnix = "unix:";
-constexpr const char* kDefaultTarget = "unix:/run/rknnd/session.sock";
 
 const char* SeverityName(Severity severity) {
   switch (severity) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
@@ -27,11 +28,20 @@ std::vector<size_t> Shape(const rknn_tensor_attr& attr) {
 // computes its layers.
 std::string Computer(Network& network) {
   const Expected<std::span<const rknnd_kernel>> kernels = network.Kernels();
-  const bool soft = kernels && std::any_of(kernels->begin(), kernels->end(),
-                                           [](const rknnd_kernel& layer) {
-                                             return layer.kernel[0] != '\0';
-                                           });
-  return soft ? " on the software NPU, a CPU" : " on the NPU";
+  if (!kernels) return " on the NPU";
+  const auto any = [&](auto is) {
+    return std::any_of(kernels->begin(), kernels->end(),
+                       [&is](const rknnd_kernel& layer) {
+                         return is(std::string_view(layer.kernel));
+                       });
+  };
+  constexpr std::string_view kEmulated = "emulated NPU";
+  if (any([&](std::string_view kernel) { return kernel == kEmulated; })) {
+    return " on the emulated NPU, a CPU";
+  }
+  return any([](std::string_view kernel) { return !kernel.empty(); })
+             ? " on the software NPU, a CPU"
+             : " on the NPU";
 }
 
 }  // namespace

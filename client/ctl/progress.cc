@@ -21,14 +21,14 @@ namespace rknnd::client {
 namespace {
 
 // What is over sooner is not worth a line that flashes.
-constexpr std::chrono::milliseconds kPatience{250};
+constexpr std::chrono::milliseconds kBeforeDrawn{250};
 constexpr std::chrono::milliseconds kBetweenDraws{100};
 
 constexpr char kErase[] = "\r\x1b[K";
 constexpr size_t kBar = 24;
 constexpr size_t kShortestBar = 8;
 
-void WriteAll(std::string_view text) {
+void Write(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -74,7 +74,7 @@ void EraseOnSignals() {
   }
 }
 
-std::string Bar(double share, size_t width, bool unicode) {
+std::string ProgressBar(double share, size_t width, bool unicode) {
   const auto full = static_cast<size_t>(share * static_cast<double>(width));
   std::string bar = unicode ? "" : "[";
   for (size_t i = 0; i < width; ++i) {
@@ -131,7 +131,7 @@ std::string DrawProgress(const ProgressLine& line, size_t columns,
   const size_t used = Width(what) + 2 + Width(numbers) + 2 + ends;
   std::string text = what;
   if (line.total != 0 && used + kShortestBar <= columns) {
-    text += "  " + Bar(share, std::min(kBar, columns - used), unicode);
+    text += "  " + ProgressBar(share, std::min(kBar, columns - used), unicode);
   }
   return Cut(text + "  " + numbers, columns);
 }
@@ -151,7 +151,7 @@ void Progress::Update(const std::string& what, uint64_t done, uint64_t total) {
     what_ = what;
     begun_ = now;
   }
-  if (now - begun_ < kPatience || now - drawn_ < kBetweenDraws) return;
+  if (now - begun_ < kBeforeDrawn || now - drawn_ < kBetweenDraws) return;
   drawn_ = now;
   ProgressLine line;
   line.what = what;
@@ -160,14 +160,13 @@ void Progress::Update(const std::string& what, uint64_t done, uint64_t total) {
   line.bytes = unit_ == Unit::kBytes;
   line.seconds = std::chrono::duration<double>(now - begun_).count();
   // The last column is left free: some terminals would begin a new line.
-  WriteAll(kErase +
-           DrawProgress(line, Columns() - 1, Terminal::ShowsUnicode()));
+  Write(kErase + DrawProgress(line, Columns() - 1, Terminal::ShowsUnicode()));
   visible_ = true;
 }
 
 void Progress::Clear() {
   const base::MutexLock lock(mutex_);
-  if (visible_) WriteAll(kErase);
+  if (visible_) Write(kErase);
   visible_ = false;
 }
 

@@ -13,7 +13,7 @@
 #include "client/ctl/progress.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
-#include "client/rknnrt/model_source.h"
+#include "client/target/model_source.h"
 #include "rknn_api.h"
 
 namespace rknnd::client {
@@ -68,7 +68,7 @@ Expected<Output> Push(const PushOptions& options) {
   Progress progress(options.json, Progress::Unit::kBytes);
   const std::string title = "push " + model.name();
   Expected<ControlConnection> daemon = ControlConnection::Open(
-      options.target, ControlConnection::Poll,
+      options.target, wire::SessionClient::Poll,
       [&progress, &title](const char* /*what*/, uint64_t done, uint64_t total) {
         progress.Update(title, done, total);
       });

@@ -87,6 +87,19 @@ std::string DriverText(const wire::Report& status) {
              : ", driver " + version;
 }
 
+// What answers for each kind of file, where no NPU does: ONNX models always
+// run, programs only where the emulated NPU is the one they are for.
+void AnswersLine(const wire::Report& status, Output& output) {
+  if (std::string_view(status.device) != "soft") return;
+  const bool runs = std::string_view(status.soc).starts_with("rk3588");
+  output.json["answers"] = {{"onnx", "software NPU"},
+                            {"rknn", runs ? "emulated NPU" : "nothing"}};
+  output.text +=
+      std::string("answers  ONNX models: software NPU; .rknn files: ") +
+      (runs ? "emulated NPU; both are this CPU\n"
+            : "nothing, they are only described\n");
+}
+
 }  // namespace
 
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
@@ -137,6 +150,7 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
   line("device", Printable(status.device) + ", " + Printable(status.soc) +
                      ", " + FormatCount(status.cores, "core") +
                      DriverText(status));
+  AnswersLine(status, output);
   line("up",
        status.uptime_s < 60
            ? std::to_string(status.uptime_s) + " s"
@@ -160,6 +174,11 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
           (status.jobs_hung == 0
                ? ""
                : ", " + std::to_string(status.jobs_hung) + " hung"));
+  Json numbers = Json::object();
+  for (const wire::Number& number : status.numbers) {
+    numbers[number.name] = number.value;
+  }
+  output.json["numbers"] = std::move(numbers);
   output.json["remote"] = remote;
   for (const Json& address : remote) {
     line("remote", Printable(address.get<std::string>()));

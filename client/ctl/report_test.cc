@@ -20,7 +20,7 @@ std::vector<std::string> Keys(const Json& object) {
   return keys;
 }
 
-wire::SessionReport Session(uint64_t id, std::string_view comm) {
+wire::SessionReport NamedSession(uint64_t id, std::string_view comm) {
   wire::SessionReport session{};
   session.id = id;
   session.pid = 4000 + static_cast<int>(id);
@@ -29,7 +29,7 @@ wire::SessionReport Session(uint64_t id, std::string_view comm) {
   return session;
 }
 
-wire::ModelReport Model(std::string_view name) {
+wire::ModelReport NamedModel(std::string_view name) {
   wire::ModelReport model{};
   std::memset(model.sha256, 0xab, sizeof(model.sha256));
   wire::SetText(model.name, name);
@@ -49,13 +49,21 @@ TEST(ReportTest, StatusSaysThatFaultsAreInForce) {
 
 TEST(ReportTest, SoftwareNpuHasNoDriver) {
   wire::Report status;
-  status.driver = "0.9.8";
-  status.device = "soft";
+  wire::SetText(status.driver, "0.9.8");
+  wire::SetText(status.device, "soft");
   const Output soft = StatusOutput(status, {}, 0);
   EXPECT_THAT(soft.text, HasSubstr(", no driver (programs are told 0.9.8)"));
   EXPECT_EQ(soft.json["device"]["driver"], "0.9.8");
-  status.device = "rknnrt";
-  EXPECT_THAT(StatusOutput(status, {}, 0).text, HasSubstr(", driver 0.9.8"));
+  EXPECT_EQ(soft.json["answers"]["rknn"], "nothing");
+  wire::SetText(status.soc, "rk3588");
+  const Output emulated = StatusOutput(status, {}, 0);
+  EXPECT_EQ(emulated.json["answers"]["onnx"], "software NPU");
+  EXPECT_EQ(emulated.json["answers"]["rknn"], "emulated NPU");
+  EXPECT_THAT(emulated.text, HasSubstr(".rknn files: emulated NPU"));
+  wire::SetText(status.device, "rknnrt");
+  const Output real = StatusOutput(status, {}, 0);
+  EXPECT_THAT(real.text, HasSubstr(", driver 0.9.8"));
+  EXPECT_FALSE(real.json.contains("answers"));
 }
 
 TEST(ReportTest, StatusSaysThatItDrainsAndWhoHasHeldACoreForLong) {
@@ -91,23 +99,23 @@ TEST(ReportTest, StatusCountsCacheSyncsWhereThereAreAny) {
 
 TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
   wire::Report status;
-  status.device = "soft";
-  status.soc = "rk3588";
+  wire::SetText(status.device, "soft");
+  wire::SetText(status.soc, "rk3588");
   status.cores = 3;
   status.uptime_s = 75;
   status.jobs_done = 9;
   status.memory = {100, 20, 3, 4000};
   status.sram_total = 1 << 20;
   wire::Report sessions;
-  sessions.sessions = {Session(1, "camera"), Session(2, "rknnctl")};
+  sessions.sessions = {NamedSession(1, "camera"), NamedSession(2, "rknnctl")};
 
   const Output output = StatusOutput(status, sessions, 2);
 
-  EXPECT_THAT(
-      Keys(output.json),
-      ElementsAre("device", "uptime_s", "draining", "sessions", "models",
-                  "contexts", "buffers", "jobs", "memory", "sram", "remote",
-                  "core_use", "foreign_users", "admitted", "cache_syncs"));
+  EXPECT_THAT(Keys(output.json),
+              ElementsAre("device", "uptime_s", "draining", "sessions",
+                          "models", "contexts", "buffers", "jobs", "memory",
+                          "sram", "answers", "numbers", "remote", "core_use",
+                          "foreign_users", "admitted", "cache_syncs"));
   EXPECT_THAT(Keys(output.json["cache_syncs"]), ElementsAre("done", "skipped"));
   EXPECT_THAT(Keys(output.json["device"]),
               ElementsAre("kind", "soc", "cores", "driver"));
@@ -125,7 +133,7 @@ TEST(ReportTest, StatusHasTheNamesThatScriptsRelyOn) {
 
 TEST(ReportTest, OwnConnectionIsNoSession) {
   wire::Report report;
-  report.sessions = {Session(1, "camera"), Session(7, "rknnctl")};
+  report.sessions = {NamedSession(1, "camera"), NamedSession(7, "rknnctl")};
 
   const Output output = SessionsOutput(report, 7);
 
@@ -141,8 +149,8 @@ TEST(ReportTest, OwnConnectionIsNoSession) {
 
 TEST(ReportTest, SessionsOfOtherMachinesSayWhereTheyComeFrom) {
   wire::Report report;
-  report.sessions = {Session(1, "camera"), Session(2, "detector"),
-                     Session(7, "rknnctl")};
+  report.sessions = {NamedSession(1, "camera"), NamedSession(2, "detector"),
+                     NamedSession(7, "rknnctl")};
   EXPECT_THAT(SessionsOutput(report, 7).text, Not(HasSubstr("FROM")));
   wire::SetText(report.sessions[0].unit, "camera.service");
   wire::SetText(report.sessions[1].address, "192.0.2.7:40112 (ci)");
@@ -189,7 +197,7 @@ TEST(ReportTest, StatusSaysWhatCoresDidAndWhoElseUsesThem) {
 
 TEST(ReportTest, SessionsSayHowLongTheirJobsTook) {
   wire::Report report;
-  report.sessions = {Session(1, "camera")};
+  report.sessions = {NamedSession(1, "camera")};
   EXPECT_THAT(SessionsOutput(report, 9).text, HasSubstr("  -    -  "));
   report.sessions[0].latency_count = 54;
   report.sessions[0].latency[53] = 10;
@@ -209,7 +217,7 @@ TEST(ReportTest, EmptyListsAreSaidInWordsAndAreStillArrays) {
 
 TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
   wire::Report report;
-  report.models = {Model("face.onnx")};
+  report.models = {NamedModel("face.onnx")};
 
   const Output output = ModelsOutput(report);
 
@@ -225,7 +233,7 @@ TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
 
 TEST(ReportTest, ModelsSayWhatIsTheirOwnAndWhichArePreloaded) {
   wire::Report report;
-  report.models = {Model("face.onnx"), Model("follower.onnx")};
+  report.models = {NamedModel("face.onnx"), NamedModel("follower.onnx")};
   report.models[0].weight_held = 1 << 20;
   report.models[1].weight_held = 1 << 12;
   EXPECT_THAT(ModelsOutput(report).text, Not(HasSubstr("preloaded")));
@@ -281,8 +289,8 @@ TEST(ReportTest, MemorySaysWhatSharingSaves) {
   wire::Report report;
   report.memory = {100, 50, 25, 25};
   report.unshared_total = 800;
-  report.models = {Model("face.onnx")};
-  report.sessions = {Session(1, "camera")};
+  report.models = {NamedModel("face.onnx")};
+  report.sessions = {NamedSession(1, "camera")};
 
   const Output output = MemoryOutput(report, 9);
 
@@ -300,9 +308,9 @@ TEST(ReportTest, MemoryListsUsersAndTheBudget) {
   wire::Report report;
   report.budget = uint64_t{4} << 30;
   report.budget_used = 1 << 20;
-  wire::SessionReport own = Session(9, "rknnctl");
+  wire::SessionReport own = NamedSession(9, "rknnctl");
   own.uid = 1001;
-  report.sessions = {own, Session(1, "camera")};
+  report.sessions = {own, NamedSession(1, "camera")};
   wire::UserReport user{};
   user.uid = 1000;
   user.sessions = 2;
@@ -327,14 +335,14 @@ TEST(ReportTest, MemoryListsUsersAndTheBudget) {
 
 TEST(ReportTest, MemorySaysBesideAModelWhatItWouldCostWithoutSharing) {
   wire::Report report;
-  report.models = {Model("face.onnx")};  // two contexts of 1 MiB
+  report.models = {NamedModel("face.onnx")};  // two contexts of 1 MiB
   EXPECT_THAT(MemoryOutput(report, 9).text,
               testing::ContainsRegex("WITHOUT SHARING\nface.onnx.* 2.0 MiB\n"));
 }
 
 TEST(ReportTest, NamesOfOthersCannotSteerTheTerminal) {
   wire::Report report;
-  report.sessions = {Session(1, "evil\x1b[2J")};
+  report.sessions = {NamedSession(1, "evil\x1b[2J")};
 
   EXPECT_THAT(SessionsOutput(report, 9).text, Not(HasSubstr("\x1b")));
 }

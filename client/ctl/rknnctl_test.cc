@@ -167,7 +167,7 @@ TEST_F(RknnctlTest, TargetsWithoutADaemonAreNamed) {
 
 TEST_F(RknnctlTest, StatusOfADaemonIsOneJsonDocument) {
   wire::Report report;
-  report.device = "soft";
+  wire::SetText(report.device, "soft");
   report.cores = 3;
   const ScriptedDaemon daemon(socket_path(), report);
 

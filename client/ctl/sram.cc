@@ -163,7 +163,7 @@ std::string WhyNoSram(const wire::Report& report, const std::string& root,
                       const std::string& release) {
   const std::string soc = Printable(report.soc);
   std::string why;
-  if (!report.soc.starts_with("rk3588")) {
+  if (!std::string_view(report.soc).starts_with("rk3588")) {
     why = "the NPU of " + soc + " has none; the RK3588's has 956 KiB";
   } else if (TooOld(report.driver)) {
     why = "driver " + Printable(report.driver) +

@@ -22,7 +22,7 @@ using ::testing::Not;
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> Keys(const Json& object) {
+std::vector<std::string> SramKeys(const Json& object) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : object.items()) keys.push_back(key);
   return keys;
@@ -38,9 +38,9 @@ wire::SramWindow Window(uint64_t first, uint64_t pages, const char* holder) {
 
 wire::Report Rk3588() {
   wire::Report report;
-  report.device = "soft";
-  report.soc = "rk3588";
-  report.driver = "0.9.8";
+  wire::SetText(report.device, "soft");
+  wire::SetText(report.soc, "rk3588");
+  wire::SetText(report.driver, "0.9.8");
   report.sram_total = 978944;
   report.sram_free = 978944;
   report.sram_base = 0xff001000;
@@ -91,11 +91,11 @@ TEST(SramOutputTest, JsonHasTheNamesThatScriptsRelyOn) {
 
   const Json json = SramOutput(report, "").json;
 
-  EXPECT_THAT(Keys(json), ElementsAre("total", "free", "base", "page", "bitmap",
-                                      "windows"));
+  EXPECT_THAT(SramKeys(json), ElementsAre("total", "free", "base", "page",
+                                          "bitmap", "windows"));
   EXPECT_EQ(json["bitmap"].get<std::string>().substr(0, 5), ".**..");
   EXPECT_EQ(json["bitmap"].get<std::string>().size(), 239U);
-  EXPECT_THAT(Keys(json["windows"][0]),
+  EXPECT_THAT(SramKeys(json["windows"][0]),
               ElementsAre("offset", "size", "holder", "core_mask", "contexts",
                           "saved"));
 }
@@ -126,9 +126,9 @@ class WhyNoSramTest : public ::testing::Test {
   WhyNoSramTest() {
     std::string name = ::testing::TempDir() + "/sram_XXXXXX";
     root_ = mkdtemp(name.data());
-    board_.device = "rknnrt";
-    board_.soc = "rk3588";
-    board_.driver = "0.9.8";
+    wire::SetText(board_.device, "rknnrt");
+    wire::SetText(board_.soc, "rk3588");
+    wire::SetText(board_.driver, "0.9.8");
   }
   ~WhyNoSramTest() override { fs::remove_all(root_); }
 
@@ -149,12 +149,12 @@ class WhyNoSramTest : public ::testing::Test {
 };
 
 TEST_F(WhyNoSramTest, SocMayHaveNone) {
-  board_.soc = "rk3566";
+  wire::SetText(board_.soc, "rk3566");
   EXPECT_THAT(Why(), HasSubstr("no SRAM: the NPU of rk3566 has none"));
 }
 
 TEST_F(WhyNoSramTest, DriverMayBeOld) {
-  board_.driver = "0.7.2";
+  wire::SetText(board_.driver, "0.7.2");
   EXPECT_THAT(Why(), HasSubstr("driver 0.7.2 < 0.8.0"));
 }
 

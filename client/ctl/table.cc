@@ -1,21 +1,10 @@
 #include "client/ctl/table.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "client/ctl/text.h"
 
 namespace rknnd::client {
-namespace {
-
-template <class... Args>
-std::string Print(const char* format, Args... args) {
-  char text[64];
-  std::snprintf(text, sizeof(text), format, args...);
-  return text;
-}
-
-}  // namespace
 
 std::string Table::ToString() const {
   std::vector<size_t> widths;
@@ -53,7 +42,7 @@ std::string FormatBytes(uint64_t bytes) {
     value /= 1024;
     unit = next;
   }
-  return Print("%.1f %s", value, unit);
+  return Printed("%.1f %s", value, unit);
 }
 
 std::string FormatCount(uint64_t count, std::string_view one) {
@@ -63,10 +52,10 @@ std::string FormatCount(uint64_t count, std::string_view one) {
 }
 
 std::string FormatMicroseconds(double us) {
-  if (us < 999.5) return Print("%.0f us", us);
-  if (us < 9.995e3) return Print("%.2f ms", us / 1e3);
-  if (us < 999.5e3) return Print("%.1f ms", us / 1e3);
-  if (us < 59.95e6) return Print("%.1f s", us / 1e6);
+  if (us < 999.5) return Printed("%.0f us", us);
+  if (us < 9.995e3) return Printed("%.2f ms", us / 1e3);
+  if (us < 999.5e3) return Printed("%.1f ms", us / 1e3);
+  if (us < 59.95e6) return Printed("%.1f s", us / 1e6);
   // Whatever a daemon says: more than fits is no number to cast.
   const auto seconds = static_cast<uint64_t>(std::min(us / 1e6, 1e15));
   const auto pair = [](uint64_t major, const char* name, uint64_t minor,
@@ -80,7 +69,7 @@ std::string FormatMicroseconds(double us) {
   return pair(seconds / 86400, " d ", seconds / 3600 % 24, " h");
 }
 
-std::string FormatValue(double value) { return Print("%.5g", value); }
+std::string FormatValue(double value) { return Printed("%.5g", value); }
 
 std::string FormatShape(const std::vector<size_t>& shape) {
   if (shape.empty()) return "scalar";

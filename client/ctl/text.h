@@ -5,6 +5,7 @@
 #define CLIENT_CTL_TEXT_H_
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,14 @@ using base::Printable;
 
 // As many of its first characters as fit into `columns`.
 [[nodiscard]] std::string Cut(std::string_view text, size_t columns);
+
+// As std::printf prints it, in 127 characters at most.
+template <class... Args>
+[[nodiscard]] std::string Printed(const char* format, Args... args) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
 
 }  // namespace rknnd::client
 

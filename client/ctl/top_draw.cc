@@ -32,20 +32,15 @@ uint64_t ToCount(double value) {
   return value < kEnd ? static_cast<uint64_t>(value) : UINT64_MAX;
 }
 
-template <class... Args>
-std::string Print(const char* format, Args... args) {
-  char text[128];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
+std::string WholePercent(double share) {
+  return Printed("%.0f %%", share * 100);
 }
-
-std::string Percent(double share) { return Print("%.0f %%", share * 100); }
 
 // "0", "0.5", "9.8", "312": three digits at most are worth reading.
 std::string Rate(double per_second) {
   return per_second == 0   ? "0"
-         : per_second < 10 ? Print("%.1f", per_second)
-                           : Print("%.0f", per_second);
+         : per_second < 10 ? Printed("%.1f", per_second)
+                           : Printed("%.0f", per_second);
 }
 
 std::string PidOf(const wire::SessionReport& session) {
@@ -85,14 +80,14 @@ void DrawCores(const TopRates& rates, const TopView& view,
   for (size_t i = 0; i < rates.cores.size(); ++i) {
     const CoreRates& core = rates.cores[i];
     screen.Gauge("core " + std::to_string(i), core.load,
-                 Print("%5s  %4s/s  ", Percent(core.load).c_str(),
-                       Rate(core.jobs_per_s).c_str()) +
+                 Printed("%5s  %4s/s  ", WholePercent(core.load).c_str(),
+                         Rate(core.jobs_per_s).c_str()) +
                      UserOf(core),
                  tail, ColorOf(core.load));
   }
   if (options.history.empty()) return;
   screen.History("NPU", options.history,
-                 Print("%5s", Percent(rates.load).c_str()), tail,
+                 Printed("%5s", WholePercent(rates.load).c_str()), tail,
                  ColorOf(rates.load));
 }
 
@@ -151,7 +146,7 @@ void DrawBoard(const wire::Report& board, const TopRates& rates,
     const double saved = static_cast<double>(board.unshared_total - total) /
                          static_cast<double>(board.unshared_total);
     more = FormatBytes(board.unshared_total) +
-           " without sharing: " + Percent(saved) + " saved";
+           " without sharing: " + WholePercent(saved) + " saved";
   }
   if (board.sram_total > 0) {
     more += (more.empty() ? "SRAM: " : "; SRAM: ") +
@@ -221,7 +216,7 @@ void DrawSessions(const TopRates& rates, const TopView& view, size_t room,
                                                                       : 14)};
     if (wide) cells.push_back(std::to_string(session.contexts));
     cells.push_back(Rate(line.runs_per_s));
-    cells.push_back(Percent(line.load));
+    cells.push_back(WholePercent(line.load));
     cells.push_back(std::to_string(line.queued));
     if (wide) cells.push_back(time(line.queue_us));
     if (wide) cells.push_back(time(line.run_us));
@@ -273,7 +268,7 @@ void DrawModels(const TopRates& rates, const TopView& view, size_t room,
     std::vector<std::string> cells = {
         NameAmong(rates.models, model, wide ? 40 : 28),
         Rate(line.runs_per_s),
-        Percent(line.load),
+        WholePercent(line.load),
         model.run_ns == 0
             ? "-"
             : FormatMicroseconds(static_cast<double>(model.run_ns) / 1e3),

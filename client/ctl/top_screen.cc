@@ -10,7 +10,7 @@
 namespace rknnd::client {
 namespace {
 
-constexpr const char* kPlain = "\x1b[0m";
+constexpr const char* kPlainText = "\x1b[0m";
 
 // Columns before a bar or a line's text.
 constexpr size_t kLabel = 9;
@@ -75,7 +75,7 @@ void Screen::Put(std::initializer_list<Piece> pieces) {
     const bool colored = view_.color && *piece.color != '\0';
     if (colored) text_ += piece.color;
     text_ += shown;
-    if (colored) text_ += kPlain;
+    if (colored) text_ += kPlainText;
   }
   text_ += '\n';
   ++lines_;

@@ -68,8 +68,8 @@ wire::ContextReport Context(uint64_t session, uint64_t copied) {
 // Two seconds in which core 0 was half busy, with 100 runs of session 1.
 struct TwoLooks {
   TwoLooks() {
-    before.board.device = "soft";
-    before.board.soc = "rk3588";
+    wire::SetText(before.board.device, "soft");
+    wire::SetText(before.board.soc, "rk3588");
     before.board.cores = 2;
     before.board.uptime_ns = 10 * kSecondNs;
     before.board.uptime_s = 10;

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 using Bytes = std::vector<std::byte>;
 
-void Set(Bytes& file, size_t at, uint32_t value, size_t bytes) {
+void SetField(Bytes& file, size_t at, uint32_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) {
     file[at + i] = static_cast<std::byte>(value >> (8 * i));
   }
@@ -29,14 +29,14 @@ Bytes Bmp(int width, int height, uint32_t bits) {
   const size_t used = static_cast<size_t>(width) * bits / 8;
   const size_t stride = (used + 3) / 4 * 4;
   Bytes file(54 + stride * rows);
-  Set(file, 0, 0x4d42, 2);
-  Set(file, 2, static_cast<uint32_t>(file.size()), 4);
-  Set(file, 10, 54, 4);
-  Set(file, 14, 40, 4);
-  Set(file, 18, static_cast<uint32_t>(width), 4);
-  Set(file, 22, static_cast<uint32_t>(height), 4);
-  Set(file, 26, 1, 2);
-  Set(file, 28, bits, 2);
+  SetField(file, 0, 0x4d42, 2);
+  SetField(file, 2, static_cast<uint32_t>(file.size()), 4);
+  SetField(file, 10, 54, 4);
+  SetField(file, 14, 40, 4);
+  SetField(file, 18, static_cast<uint32_t>(width), 4);
+  SetField(file, 22, static_cast<uint32_t>(height), 4);
+  SetField(file, 26, 1, 2);
+  SetField(file, 28, bits, 2);
   uint32_t next = 1;
   for (size_t y = 0; y < rows; ++y) {
     for (size_t x = 0; x < used; ++x) {
@@ -82,14 +82,14 @@ TEST(BmpTest, TheFourthByteOfAPixelIsLeftOut) {
 
 TEST(BmpTest, UsualMasksAreAsGoodAsNone) {
   Bytes file = Bmp(1, 1, 32);
-  Set(file, 30, 3, 4);
+  SetField(file, 30, 3, 4);
   EXPECT_THAT(Fault(file), HasSubstr("masks"));
   file.insert(file.begin() + 54, 12, std::byte{});
-  Set(file, 10, 66, 4);
+  SetField(file, 10, 66, 4);
   EXPECT_THAT(Fault(file), HasSubstr("masks"));
-  Set(file, 54, 0xff0000, 4);
-  Set(file, 58, 0xff00, 4);
-  Set(file, 62, 0xff, 4);
+  SetField(file, 54, 0xff0000, 4);
+  SetField(file, 58, 0xff00, 4);
+  SetField(file, 62, 0xff, 4);
 
   const auto image = DecodeBmp("x.bmp", file);
 
@@ -107,29 +107,29 @@ TEST(BmpTest, EveryShorterFileIsRefused) {
 
 TEST(BmpTest, OtherKindsSayWhatTheyAre) {
   Bytes file = Bmp(1, 1, 24);
-  Set(file, 28, 8, 2);
+  SetField(file, 28, 8, 2);
   EXPECT_THAT(Fault(file), HasSubstr("8 bits a pixel"));
   file = Bmp(1, 1, 24);
-  Set(file, 30, 1, 4);
+  SetField(file, 30, 1, 4);
   EXPECT_THAT(Fault(file), HasSubstr("compressed"));
   file = Bmp(1, 1, 24);
-  Set(file, 14, 12, 4);
+  SetField(file, 14, 12, 4);
   EXPECT_THAT(Fault(file), HasSubstr("header of 12 bytes"));
 }
 
 TEST(BmpTest, SizesThatOverflowAreRefused) {
   for (const uint32_t size : {0U, 0x7fffffffU, 0x80000000U, 0xffffffffU}) {
     Bytes file = Bmp(1, 1, 32);
-    Set(file, 18, size, 4);
+    SetField(file, 18, size, 4);
     EXPECT_NE(Fault(file), "") << "width " << size;
     file = Bmp(1, 1, 32);
-    Set(file, 22, size, 4);
+    SetField(file, 22, size, 4);
     // A height of -1 is a row.
     EXPECT_EQ(Fault(file) == "", size == 0xffffffffU) << "height " << size;
   }
   Bytes file = Bmp(1, 1, 32);
   for (const uint32_t start : {0U, 53U, 55U, 0xffffffffU}) {
-    Set(file, 10, start, 4);
+    SetField(file, 10, start, 4);
     EXPECT_NE(Fault(file), "") << "pixels at " << start;
   }
 }

@@ -30,7 +30,7 @@ void Set(Pixels image, int x, int y, Color color) {
   pixel[2] = color.b;
 }
 
-std::vector<uint8_t> Bytes(const Image& image) {
+std::vector<uint8_t> PixelBytes(const Image& image) {
   const ConstPixels pixels = image.pixels();
   return {pixels.data,
           pixels.data + pixels.stride * static_cast<size_t>(pixels.height)};
@@ -90,7 +90,7 @@ TEST_F(ImageFileTest, PngThatWasWrittenIsReadAgain) {
   ASSERT_TRUE(read.ok()) << read.error().message;
   ASSERT_EQ(read->width(), 23);
   ASSERT_EQ(read->height(), 17);
-  EXPECT_TRUE(Bytes(image) == Bytes(*read));
+  EXPECT_TRUE(PixelBytes(image) == PixelBytes(*read));
 }
 
 TEST_F(ImageFileTest, PartOfAPictureIsWrittenByItsStride) {
@@ -168,7 +168,7 @@ TEST(ResizeTest, SameSizeIsTheSamePicture) {
 
   Resize(image.pixels(), copy.pixels());
 
-  EXPECT_TRUE(Bytes(image) == Bytes(copy));
+  EXPECT_TRUE(PixelBytes(image) == PixelBytes(copy));
 }
 
 TEST(ResizeTest, HalfTheSizeIsTheMeanOfFourPixels) {

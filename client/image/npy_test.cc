@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<std::byte> Bytes(std::string_view text) {
+std::vector<std::byte> TextBytes(std::string_view text) {
   std::vector<std::byte> bytes(text.size());
   std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
@@ -29,7 +29,7 @@ std::vector<std::byte> File(const std::string& header,
   file += static_cast<char>(header.size() >> 8);
   file += header;
   file += data;
-  return Bytes(file);
+  return TextBytes(file);
 }
 
 std::string Refusal(const std::vector<std::byte>& file) {
@@ -67,11 +67,11 @@ TEST(NpyTest, HeaderOfVersionTwoIsRead) {
   file += std::string(3, '\0');
   file += header + "ab";
 
-  const auto array = ParseNpy(Bytes(file), "x.npy");
+  const auto array = ParseNpy(TextBytes(file), "x.npy");
 
   ASSERT_TRUE(array.ok()) << array.error().message;
   EXPECT_EQ(array->type, ElementType::kUint8);
-  EXPECT_EQ(array->bytes, Bytes("ab"));
+  EXPECT_EQ(array->bytes, TextBytes("ab"));
 }
 
 TEST(NpyTest, ScalarHasNoAxes) {

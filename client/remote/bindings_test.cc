@@ -12,7 +12,7 @@
 namespace rknnd::client {
 namespace {
 
-constexpr uint32_t kContext = 5;
+constexpr uint32_t kBoundContext = 5;
 
 wire::TensorAttr Attr(std::vector<uint32_t> dims, uint32_t layout) {
   wire::TensorAttr attr{};
@@ -74,12 +74,12 @@ class BindingsTest : public testing::Test {
     wire::ContextInfo info;
     info.inputs = info.native_inputs = {Attr({1, 100}, RKNN_TENSOR_UNDEFINED)};
     info.outputs = info.native_outputs = info.inputs;
-    bindings_.Created(kContext, info);
+    bindings_.Created(kBoundContext, info);
   }
 
   void Bind(uint32_t set, bool output, uint32_t buffer) {
     wire::Bind bind = Bound(RKNN_TENSOR_UINT8, RKNN_TENSOR_UNDEFINED);
-    bind.context = kContext;
+    bind.context = kBoundContext;
     bind.set = set;
     bind.output = output;
     bind.buffer = buffer;
@@ -87,7 +87,7 @@ class BindingsTest : public testing::Test {
   }
 
   Bindings::Ranges Ranges(uint32_t set) {
-    return bindings_.RangesOf(kContext, bindings_.Of(kContext, set));
+    return bindings_.RangesOf(kBoundContext, bindings_.Of(kBoundContext, set));
   }
 
   LocalBuffers buffers_;
@@ -113,7 +113,7 @@ TEST_F(BindingsTest, NoByteBesideATensorTravels) {
 
 TEST_F(BindingsTest, AFramesPlanesTravelAsFarAsTheirRowsGo) {
   wire::BindFrame frame{};
-  frame.context = kContext;
+  frame.context = kBoundContext;
   frame.width = 30;
   frame.height = 20;
   frame.planes_count = 2;
@@ -131,9 +131,9 @@ TEST_F(BindingsTest, AShapeThatIsChosenCountsFromThenOn) {
   Bind(0, false, 1);
   wire::ContextInfo info;
   info.inputs = {Attr({1, 40}, RKNN_TENSOR_UNDEFINED)};
-  bindings_.ChoseShapes(kContext, info);
+  bindings_.ChoseShapes(kBoundContext, info);
   EXPECT_EQ(Ranges(0).inputs.at(0).size, 40U);
-  EXPECT_EQ(bindings_.shapes(kContext), 1U);
+  EXPECT_EQ(bindings_.shapes(kBoundContext), 1U);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
 #include "client/remote/fake_remote.h"
-#include "client/session/session_target.h"
+#include "client/session/target.h"
 #include "proto/wire/features.h"
 #include "rknn_api.h"
 
@@ -75,7 +75,7 @@ class BridgeTest : public testing::Test {
     SessionOptions options;
     options.dial = [this, address] { return Dial(address); };
     options.name = "the test's daemon";
-    auto opened = SessionTarget::Open(std::move(options));
+    auto opened = Target::Open(std::move(options));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     target_ = *std::move(opened);
   }
@@ -134,7 +134,7 @@ class BridgeTest : public testing::Test {
   base::Nanoseconds silence_ = 45 * base::kSecond;
   std::atomic<uint64_t> pushed_{0};
   std::unique_ptr<FakeRemote> remote_;
-  std::shared_ptr<SessionTarget> target_;
+  std::shared_ptr<Target> target_;
   std::vector<std::unique_ptr<Bridge>> bridges_;
 };
 
@@ -230,9 +230,10 @@ TEST_F(BridgeTest, ARepliesFileComesAsOne) {
   auto socket = Dial(remote_->address());
   ASSERT_TRUE(socket.ok()) << socket.error().message;
   const base::Nanoseconds deadline = base::MonotonicClock().Now() + kPatience;
-  const auto hello = Connection::SayHello(socket->get(), deadline);
+  std::optional<wire::SessionClient> client(*std::move(socket));
+  const auto hello = client->SayHello(Connection::Introduction(), deadline);
   ASSERT_TRUE(hello.ok()) << hello.error().message;
-  auto connection = Connection::AwaitWelcome(*socket, deadline);
+  auto connection = Connection::AwaitWelcome(client, deadline);
   ASSERT_TRUE(connection.ok()) << connection.error().message;
   const auto reply =
       (*connection)

@@ -125,8 +125,8 @@ Runs::Runs(const Parts& parts, Request request)
       fences_(parts.loop, [this] { SendReady(); }) {}
 
 Runs::~Runs() {
-  for (const Flight& flight : flights_) {
-    if (flight.timer != 0) parts_.loop->CancelTimer(flight.timer);
+  for (const PendingRun& pending : pending_runs_) {
+    if (pending.timer != 0) parts_.loop->CancelTimer(pending.timer);
   }
 }
 
@@ -140,28 +140,28 @@ void Runs::TakeEntries() {
 void Runs::Take(const wire::Submission& job) {
   // Of our own process; a slot beyond the ring would be our own memory.
   if (job.slot >= wire::kRingEntries) return;
-  Flight& flight = flights_[job.slot];
-  if (flight.state != Flight::State::kFree) return;
-  flight = {};
-  flight.job = job;
-  flight.submitted = parts_.clock->Now();
+  PendingRun& pending = pending_runs_[job.slot];
+  if (pending.state != PendingRun::State::kFree) return;
+  pending = {};
+  pending.job = job;
+  pending.submitted = parts_.clock->Now();
   if (job.operation == static_cast<uint32_t>(wire::RingOperation::kCancel)) {
-    return Cancel(flight);
+    return Cancel(pending);
   }
-  if (const std::optional<Error> wrong = FindFences(flight)) {
-    return Fail(flight, wrong->code, wrong->message);
+  if (const std::optional<Error> wrong = FindFences(pending)) {
+    return Fail(pending, wrong->code, wrong->message);
   }
-  flight.ports = parts_.bindings->Of(job.context, job.set);
-  flight.shapes = parts_.bindings->shapes(job.context);
-  if (!TrySend(flight)) Wait(flight);
+  pending.ports = parts_.bindings->Of(job.context, job.set);
+  pending.shapes = parts_.bindings->shapes(job.context);
+  if (!TrySend(pending)) Wait(pending);
 }
 
-std::optional<Error> Runs::FindFences(Flight& flight) const {
-  const wire::Submission& job = flight.job;
+std::optional<Error> Runs::FindFences(PendingRun& pending) const {
+  const wire::Submission& job = pending.job;
   for (const auto& [number, out, found] :
-       {std::tuple{job.fence_out, true, &flight.out},
-        {job.notify, true, &flight.notify},
-        {job.fence_in, false, &flight.in}}) {
+       {std::tuple{job.fence_out, true, &pending.out},
+        {job.notify, true, &pending.notify},
+        {job.fence_in, false, &pending.in}}) {
     auto fence = fences_.Find(number, out);
     if (!fence.ok()) return fence.error();
     *found = *std::move(fence);
@@ -169,55 +169,55 @@ std::optional<Error> Runs::FindFences(Flight& flight) const {
   return std::nullopt;
 }
 
-void Runs::Cancel(Flight& flight) {
-  const wire::Submission job = flight.job;
+void Runs::Cancel(PendingRun& pending) {
+  const wire::Submission job = pending.job;
   const std::list<uint32_t> waiting = waiting_;
   for (const uint32_t slot : waiting) {
-    Flight& other = flights_[slot];
-    if (other.state != Flight::State::kWaiting) continue;
+    PendingRun& other = pending_runs_[slot];
+    if (other.state != PendingRun::State::kWaiting) continue;
     if (other.job.context != job.context) continue;
     if (job.frame != 0 && other.job.frame != job.frame) continue;
-    ++flight.taken_back;
+    ++pending.taken_back;
     Fail(other, Code::kCancelled,
          NameOf(other.job) + " was cancelled while it waited");
   }
-  Send(flight);
+  Send(pending);
 }
 
-bool Runs::WaitsBefore(const Flight& flight) const {
+bool Runs::WaitsBefore(const PendingRun& pending) const {
   for (const uint32_t slot : waiting_) {
-    const Flight& other = flights_[slot];
-    if (&other == &flight) return false;
-    if (other.job.context == flight.job.context) return true;
+    const PendingRun& other = pending_runs_[slot];
+    if (&other == &pending) return false;
+    if (other.job.context == pending.job.context) return true;
   }
   return false;
 }
 
-void Runs::Wait(Flight& flight) {
-  flight.state = Flight::State::kWaiting;
-  waiting_.push_back(flight.job.slot);
-  if (flight.in != nullptr) {
-    if (const Expected<void> watched = fences_.Watch(flight.in);
+void Runs::Wait(PendingRun& pending) {
+  pending.state = PendingRun::State::kWaiting;
+  waiting_.push_back(pending.job.slot);
+  if (pending.in != nullptr) {
+    if (const Expected<void> watched = fences_.Watch(pending.in);
         !watched.ok()) {
-      return Fail(flight, watched.error().code, watched.error().message);
+      return Fail(pending, watched.error().code, watched.error().message);
     }
-    flight.watched = true;
+    pending.watched = true;
   }
-  flight.timer = parts_.loop->RunAfter(
-      PatienceOf(flight.job),
-      [this, slot = flight.job.slot, sequence = flight.job.sequence] {
+  pending.timer = parts_.loop->RunAfter(
+      PatienceOf(pending.job),
+      [this, slot = pending.job.slot, sequence = pending.job.sequence] {
         Expire(slot, sequence);
       });
 }
 
-bool Runs::TrySend(Flight& flight) {
-  if (flight.in != nullptr) {
-    switch (LocalFences::Look(*flight.in)) {
+bool Runs::TrySend(PendingRun& pending) {
+  if (pending.in != nullptr) {
+    switch (LocalFences::Look(*pending.in)) {
       case LocalFences::State::kPending:
         return false;
       case LocalFences::State::kClosed:
-        Fail(flight, Code::kFailedPrecondition,
-             "fence " + std::to_string(flight.in->number) +
+        Fail(pending, Code::kFailedPrecondition,
+             "fence " + std::to_string(pending.in->number) +
                  " was closed at its other end before it was signalled: the "
                  "run that it stands for did not end well, and this one was "
                  "not begun");
@@ -227,42 +227,43 @@ bool Runs::TrySend(Flight& flight) {
     }
   }
   // Runs of one context end in the order of their start.
-  if (WaitsBefore(flight)) return false;
-  Send(flight);
+  if (WaitsBefore(pending)) return false;
+  Send(pending);
   return true;
 }
 
 void Runs::SendReady() {
   const std::list<uint32_t> waiting = waiting_;
   for (const uint32_t slot : waiting) {
-    Flight& flight = flights_[slot];
-    if (flight.state == Flight::State::kWaiting) TrySend(flight);
+    PendingRun& pending = pending_runs_[slot];
+    if (pending.state == PendingRun::State::kWaiting) TrySend(pending);
   }
 }
 
-void Runs::Send(Flight& flight) {
-  const bool waited = flight.state == Flight::State::kWaiting;
+void Runs::Send(PendingRun& pending) {
+  const bool waited = pending.state == PendingRun::State::kWaiting;
   if (waited) {
-    waiting_.remove(flight.job.slot);
-    parts_.loop->CancelTimer(std::exchange(flight.timer, 0));
-    if (std::exchange(flight.watched, false)) fences_.Forget(*flight.in);
+    waiting_.remove(pending.job.slot);
+    parts_.loop->CancelTimer(std::exchange(pending.timer, 0));
+    if (std::exchange(pending.watched, false)) fences_.Forget(*pending.in);
   }
-  if (waited && flight.shapes != parts_.bindings->shapes(flight.job.context)) {
-    return Fail(flight, Code::kFailedPrecondition,
-                "the shapes of context " + std::to_string(flight.job.context) +
-                    " were changed while " + NameOf(flight.job) +
+  if (waited &&
+      pending.shapes != parts_.bindings->shapes(pending.job.context)) {
+    return Fail(pending, Code::kFailedPrecondition,
+                "the shapes of context " + std::to_string(pending.job.context) +
+                    " were changed while " + NameOf(pending.job) +
                     " waited for its fence: on another machine's NPU a run "
                     "cannot keep those of its start");
   }
-  flight.state = Flight::State::kSent;
+  pending.state = PendingRun::State::kSent;
   const std::vector<BoundPortRef> now =
-      waited ? parts_.bindings->Of(flight.job.context, flight.job.set)
-             : flight.ports;
+      waited ? parts_.bindings->Of(pending.job.context, pending.job.set)
+             : pending.ports;
   // What is bound counts when a run was started, and the daemon begins this one
   // with what is bound when it arrives.
-  if (now != flight.ports) Rebind(flight.ports);
-  SendMessages(flight);
-  if (now != flight.ports) Rebind(now);
+  if (now != pending.ports) Rebind(pending.ports);
+  SendMessages(pending);
+  if (now != pending.ports) Rebind(now);
 }
 
 void Runs::Rebind(const std::vector<BoundPortRef>& ports) {
@@ -279,12 +280,12 @@ void Runs::Rebind(const std::vector<BoundPortRef>& ports) {
   }
 }
 
-void Runs::SendMessages(const Flight& flight) {
+void Runs::SendMessages(const PendingRun& pending) {
   auto message = std::make_unique<v1::ToDaemon>();
   v1::Run* const run = message->mutable_run();
-  FillRun(run, flight.job, parts_.clock->Now() - flight.submitted);
+  FillRun(run, pending.job, parts_.clock->Now() - pending.submitted);
   Bindings::Ranges ranges =
-      parts_.bindings->RangesOf(flight.job.context, flight.ports);
+      parts_.bindings->RangesOf(pending.job.context, pending.ports);
   for (const BoundRange& output : ranges.outputs) {
     v1::Range* const range = run->add_outputs();
     range->set_buffer(output.buffer);
@@ -297,28 +298,28 @@ void Runs::SendMessages(const Flight& flight) {
 }
 
 void Runs::Expire(uint32_t slot, uint32_t sequence) {
-  Flight& flight = flights_[slot];
-  if (flight.state != Flight::State::kWaiting ||
-      flight.job.sequence != sequence) {
+  PendingRun& pending = pending_runs_[slot];
+  if (pending.state != PendingRun::State::kWaiting ||
+      pending.job.sequence != sequence) {
     return;
   }
-  flight.timer = 0;
-  const Nanoseconds waited = parts_.clock->Now() - flight.submitted;
-  Fail(flight, Code::kDeadlineExceeded,
-       NameOf(flight.job) + " waited " + Ms(waited) +
+  pending.timer = 0;
+  const Nanoseconds waited = parts_.clock->Now() - pending.submitted;
+  Fail(pending, Code::kDeadlineExceeded,
+       NameOf(pending.job) + " waited " + Ms(waited) +
            " for its fence, which is longer than it may wait: it was not run");
 }
 
 void Runs::Destroyed(uint32_t context) {
   const std::list<uint32_t> waiting = waiting_;
   for (const uint32_t slot : waiting) {
-    Flight& flight = flights_[slot];
-    if (flight.state != Flight::State::kWaiting ||
-        flight.job.context != context) {
+    PendingRun& pending = pending_runs_[slot];
+    if (pending.state != PendingRun::State::kWaiting ||
+        pending.job.context != context) {
       continue;
     }
-    Fail(flight, Code::kCancelled,
-         NameOf(flight.job) + " was cancelled: its context was destroyed");
+    Fail(pending, Code::kCancelled,
+         NameOf(pending.job) + " was cancelled: its context was destroyed");
   }
 }
 
@@ -330,9 +331,9 @@ void Runs::OnData(const v1::Data& data) {
 
 void Runs::OnEnd(const v1::RunEnd& end) {
   if (end.slot() >= wire::kRingEntries) return;
-  Flight& flight = flights_[end.slot()];
-  if (flight.state != Flight::State::kSent ||
-      flight.job.sequence != end.sequence()) {
+  PendingRun& pending = pending_runs_[end.slot()];
+  if (pending.state != PendingRun::State::kSent ||
+      pending.job.sequence != end.sequence()) {
     return;
   }
   for (const v1::Data& data : end.outputs()) OnData(data);
@@ -344,25 +345,25 @@ void Runs::OnEnd(const v1::RunEnd& end) {
   // As the program sees it: with the way there and back.
   answer.total_ns =
       std::max(end.total_ns(),
-               static_cast<uint64_t>(parts_.clock->Now() - flight.submitted));
+               static_cast<uint64_t>(parts_.clock->Now() - pending.submitted));
   answer.core = end.core();
   answer.drops = end.drops();
-  answer.count = end.count() + flight.taken_back;
-  Finish(flight, answer);
+  answer.count = end.count() + pending.taken_back;
+  Finish(pending, answer);
 }
 
-void Runs::Fail(Flight& flight, Code code, std::string text) {
-  if (flight.state == Flight::State::kWaiting) {
-    waiting_.remove(flight.job.slot);
-    if (flight.timer != 0) parts_.loop->CancelTimer(flight.timer);
-    if (flight.watched) fences_.Forget(*flight.in);
+void Runs::Fail(PendingRun& pending, Code code, std::string text) {
+  if (pending.state == PendingRun::State::kWaiting) {
+    waiting_.remove(pending.job.slot);
+    if (pending.timer != 0) parts_.loop->CancelTimer(pending.timer);
+    if (pending.watched) fences_.Forget(*pending.in);
   }
   RunAnswer answer;
   answer.code = code;
   answer.text = std::move(text);
   answer.total_ns =
-      static_cast<uint64_t>(parts_.clock->Now() - flight.submitted);
-  Finish(flight, answer);
+      static_cast<uint64_t>(parts_.clock->Now() - pending.submitted);
+  Finish(pending, answer);
   // Those behind it need not wait for it any more: soon, as this may be in the
   // middle of a look at them.
   if (!waiting_.empty()) {
@@ -370,12 +371,12 @@ void Runs::Fail(Flight& flight, Code code, std::string text) {
   }
 }
 
-void Runs::Finish(Flight& flight, const RunAnswer& answer) {
-  const wire::Submission job = flight.job;
-  const auto out = std::move(flight.out);
-  const auto notify = std::move(flight.notify);
+void Runs::Finish(PendingRun& pending, const RunAnswer& answer) {
+  const wire::Submission job = pending.job;
+  const auto out = std::move(pending.out);
+  const auto notify = std::move(pending.notify);
   // Free before the program knows: it may use the slot at once.
-  flight = {};
+  pending = {};
   parts_.ring->Complete(job, answer);
   if (out != nullptr) LocalFences::Signal(*out);
   if (notify != nullptr) LocalFences::Signal(*notify);

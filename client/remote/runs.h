@@ -67,7 +67,7 @@ class Runs {
   //   kWaiting ---------------------------> kSent ------------------> kFree
   //       |  cancelled, too late, fence closed                          ^
   //       `-------------------------------------------------------------'
-  struct Flight {
+  struct PendingRun {
     enum class State : uint8_t { kFree, kWaiting, kSent };
     State state = State::kFree;
     wire::Submission job{};
@@ -82,26 +82,26 @@ class Runs {
 
   void Take(const wire::Submission& job);
   // Why it cannot be, or nothing.
-  std::optional<base::Error> FindFences(Flight& flight) const;
-  void Cancel(Flight& flight);
-  [[nodiscard]] bool WaitsBefore(const Flight& flight) const;
-  void Wait(Flight& flight);
+  std::optional<base::Error> FindFences(PendingRun& pending) const;
+  void Cancel(PendingRun& pending);
+  [[nodiscard]] bool WaitsBefore(const PendingRun& pending) const;
+  void Wait(PendingRun& pending);
   // Sends those that need not wait any more.
   void SendReady();
   // False when it is to wait.
-  bool TrySend(Flight& flight);
-  void Send(Flight& flight);
-  void SendMessages(const Flight& flight);
+  bool TrySend(PendingRun& pending);
+  void Send(PendingRun& pending);
+  void SendMessages(const PendingRun& pending);
   // Binds what `ports` say in place of what is bound now.
   void Rebind(const std::vector<BoundPortRef>& ports);
   // Its time is up before it was sent.
   void Expire(uint32_t slot, uint32_t sequence);
-  void Fail(Flight& flight, base::Code code, std::string text);
-  void Finish(Flight& flight, const RunAnswer& answer);
+  void Fail(PendingRun& pending, base::Code code, std::string text);
+  void Finish(PendingRun& pending, const RunAnswer& answer);
 
   const Parts parts_;
   const Request request_;
-  std::array<Flight, wire::kRingEntries> flights_;
+  std::array<PendingRun, wire::kRingEntries> pending_runs_;
   std::list<uint32_t> waiting_;  // slots, in the order of their entries
   LocalFences fences_;
 };

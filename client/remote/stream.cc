@@ -3,11 +3,13 @@
 
 #include "client/remote/stream.h"
 
+#include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/client_callback.h>
+#include <openssl/crypto.h>
 
 #include <chrono>
 #include <deque>
@@ -197,6 +199,17 @@ class GrpcStream final
 }  // namespace
 
 void Stream::StartLibrary() {
+  // Threads of gRPC may be in a handshake when the process ends. OpenSSL's own
+  // handler at exit would take from them what they use, and leave them, and who
+  // waits for them, hanging: the system takes it all back anyway. Looked up
+  // where gRPC finds it: what is linked here by name is the copy that hashes
+  // models.
+  using InitCrypto = decltype(&OPENSSL_init_crypto);
+  if (const auto init = reinterpret_cast<InitCrypto>(
+          ::dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto"));
+      init != nullptr) {
+    init(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  }
   // Its threads stay, too.
   const base::BlockedSignals blocked;
   grpc_init();

@@ -20,7 +20,7 @@ using base::Code;
 using base::Error;
 using base::Expected;
 
-constexpr uint64_t kPiece = 512 * 1024;
+constexpr uint64_t kUploadPiece = 512 * 1024;
 
 // A reply's files are memory here: what does not fit is not begun.
 uint64_t LargestReply() {
@@ -87,7 +87,7 @@ std::unique_ptr<v1::ToDaemon> OutgoingTransfer::Next() {
     sent_ = 0;
   }
   if (part_ >= parts_.size()) return nullptr;
-  const uint64_t size = std::min(kPiece, parts_[part_].size - sent_);
+  const uint64_t size = std::min(kUploadPiece, parts_[part_].size - sent_);
   auto message = std::make_unique<v1::ToDaemon>();
   v1::Chunk* const chunk = message->mutable_chunk();
   chunk->set_request(request_);
@@ -176,7 +176,7 @@ Expected<void> IncomingFrame::Add(std::span<const std::byte> bytes) {
 Expected<void> ReadAll(
     int fd,
     const std::function<bool(uint64_t, std::span<const std::byte>)>& store) {
-  std::string piece(static_cast<size_t>(kPiece), '\0');
+  std::string piece(static_cast<size_t>(kUploadPiece), '\0');
   for (uint64_t offset = 0;;) {
     const size_t got = ReadAt(fd, offset, piece);
     if (got == 0) return {};

@@ -12,7 +12,7 @@
 
 #include "base/posix/expected.h"
 #include "base/posix/mapping.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 

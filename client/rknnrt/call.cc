@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "client/rknnrt/log.h"
+#include "client/target/log.h"
 
 namespace rknnd::client {
 

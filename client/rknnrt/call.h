@@ -12,9 +12,9 @@
 #include "base/posix/expected.h"
 #include "client/include/rknn_api.h"
 #include "client/rknnrt/context.h"
-#include "client/rknnrt/log.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/status_map.h"
+#include "client/target/log.h"
 
 // The project's visibility is hidden; these are the names of librknnrt.map.
 #define RKNND_API __attribute__((visibility("default")))
@@ -41,7 +41,8 @@ inline Failure WrongParameter(const char* message) {
 template <class Body>
 int Call(const char* function, Body body) {
   try {
-    if (const Outcome failed = body()) return Report(function, *failed);
+    if (const Outcome done = body(); !done.ok())
+      return Report(function, done.failure());
     return RKNN_SUCC;
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is being cancelled
@@ -63,12 +64,6 @@ int CallOn(const char* function, uint64_t handle, Body body) {
     }
     return body(**context);
   });
-}
-
-// An Outcome out of what a target answered.
-inline Outcome ToOutcome(base::Expected<void> result, Subject subject) {
-  if (result.ok()) return {};
-  return Failure{std::move(result).error(), subject};
 }
 
 }  // namespace rknnd::client

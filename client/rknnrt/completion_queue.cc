@@ -61,7 +61,8 @@ Outcome CompletionQueue::Submit(const std::shared_ptr<Context>& context,
     entries_.reserve(entries_.size() + 1);
   }
   options.notice = notice_->number();
-  if (Outcome failed = context->Submit(options, submitted)) return failed;
+  if (Outcome done = context->Submit(options, submitted); !done.ok())
+    return done;
   bool closed = false;
   {
     const base::MutexLock lock(mutex_);
@@ -71,7 +72,7 @@ Outcome CompletionQueue::Submit(const std::shared_ptr<Context>& context,
                           submitted->serial, options.set, label});
     }
   }
-  if (closed) context->NeverTell(submitted->serial);
+  if (closed) context->MarkAbandoned(submitted->serial);
   // Another thread may have cleared the notice of its end before it was here.
   if (target_->Look(*submitted->run)) notice_->Remind();
   return {};
@@ -101,7 +102,7 @@ Expected<bool> CompletionQueue::Next(Taken* taken) {
     entry = std::move(*first);
     entries_.erase(first);
   }
-  entry.context->Told(entry.serial);
+  entry.context->MarkReported(entry.serial);
   rknnd_completion& completion = taken->completion;
   completion = {};
   completion.context = entry.context->number();
@@ -126,7 +127,7 @@ void CompletionQueue::Close() {
     closed_ = true;
     entries.swap(entries_);
   }
-  for (const Entry& entry : entries) entry.context->NeverTell(entry.serial);
+  for (const Entry& entry : entries) entry.context->MarkAbandoned(entry.serial);
 }
 
 }  // namespace rknnd::client

@@ -14,7 +14,7 @@
 #include "base/posix/mutex.h"
 #include "client/include/rknnd.h"
 #include "client/rknnrt/context.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 
@@ -45,7 +45,7 @@ class CompletionQueue {
   base::Expected<bool> Next(Taken* taken);
   // Runs on their way, and such that wait to be taken.
   [[nodiscard]] size_t size();
-  // Once; what is on its way ends unheard.
+  // Once; what is on its way ends, and nobody is told.
   void Close();
 
  private:

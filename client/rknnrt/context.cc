@@ -17,10 +17,6 @@ using base::Expected;
 
 namespace {
 
-Outcome Fail(Code code, std::string message, Subject subject) {
-  return Failure{{code, std::move(message)}, subject};
-}
-
 bool SameShape(const TensorAttr& tensor, const rknn_tensor_attr& attr) {
   return attr.n_dims == tensor.dims_count && attr.n_dims <= RKNN_MAX_DIMS &&
          std::equal(attr.dims, attr.dims + attr.n_dims, tensor.dims);
@@ -63,7 +59,7 @@ bool SameFormat(const TensorAttr& native, const Binding& binding) {
 }
 
 // Whether the NPU's first or last layer takes memory in this format as it is.
-// The daemon counts by the same rule (daemon/core/binding_set.cc).
+// The daemon counts by the same rule (daemon/core/contexts/binding_set.cc).
 bool IsNative(const ModelDescription& model, Direction direction,
               uint32_t index, const Binding& binding) {
   if (binding.pass_through) return true;
@@ -251,17 +247,18 @@ Outcome Context::BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
   if (const Expected<MemoryRange> range = RangeOf(memory); !range.ok()) {
     return Failure{range.error(), Subject::kNone};
   }
-  if (Outcome wrong = CheckSet(set)) return wrong;
+  if (Outcome checked = CheckSet(set); !checked.ok()) return checked;
   const base::MutexLock lock(mutex_);
   Expected<TensorMatch> match = MatchTensor(*shape_, attr);
   if (!match.ok()) return Failure{std::move(match).error(), Subject::kNone};
   if (match->direction == Direction::kOutput &&
       attr.type == RKNN_TENSOR_FLOAT32) {
-    if (Outcome lacks =
+    if (Outcome allowed =
             CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_FLOAT32_OUTPUTS,
                        "has no float32 outputs (type 0): set type to "
-                       "RKNN_TENSOR_INT8 or RKNN_TENSOR_FLOAT16")) {
-      return lacks;
+                       "RKNN_TENSOR_INT8 or RKNN_TENSOR_FLOAT16");
+        !allowed.ok()) {
+      return allowed;
     }
   }
   Binding binding;
@@ -284,16 +281,16 @@ Outcome Context::BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
   }
   Outcome bound =
       BindPort(match->direction, match->index, Source::kProgram, binding);
-  if (bound || match->direction == Direction::kOutput) return bound;
+  if (!bound.ok() || match->direction == Direction::kOutput) return bound;
   PortAt(set, Direction::kInput, match->index).own.reset();
-  // The lanes' own are over, too.
-  for (const uint32_t lane : kSecondLane) {
-    if (set != 0 || !HasOwn(lane, match->index)) continue;
-    binding.set = lane;
+  // The banks' own are over, too.
+  for (const uint32_t bank : kSecondBank) {
+    if (set != 0 || !HasOwn(bank, match->index)) continue;
+    binding.set = bank;
     bound =
         BindPort(Direction::kInput, match->index, Source::kProgram, binding);
-    if (bound) return bound;
-    PortAt(lane, Direction::kInput, match->index).own.reset();
+    if (!bound.ok()) return bound;
+    PortAt(bank, Direction::kInput, match->index).own.reset();
   }
   return {};
 }
@@ -301,7 +298,7 @@ Outcome Context::BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
 std::span<char> Context::PerfText() {
   // Nothing, as on the board: programs print what they get.
   const bool none =
-      CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").has_value();
+      !CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").ok();
   Expected<std::string> text =
       none ? std::string() : target_->PerfDetail(number_);
   const base::MutexLock lock(mutex_);

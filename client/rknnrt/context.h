@@ -9,11 +9,11 @@
 //   program's rknn_set_io_mem
 //
 // Runs are waited for, or started (context_runs.cc). With
-// RKNN_FLAG_ASYNC_MASK and nothing but own memory there are two lanes of it on
+// RKNN_FLAG_ASYNC_MASK and nothing but own memory there are two banks of it on
 // each side, so that a frame is written while another one is read:
 //   set of bindings   0      1      2      3
-//   inputs in lane    0      1      0      1
-//   outputs in lane   0      0      1      1
+//   inputs in bank    0      1      0      1
+//   outputs in bank   0      0      1      1
 //
 // The lock is held over a call on this context, its requests to the target
 // included, but never while a run is waited for. Two contexts share none.
@@ -36,8 +36,8 @@
 #include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
 #include "client/rknnrt/memory_registry.h"
-#include "client/rknnrt/status_map.h"
-#include "client/rknnrt/target.h"
+#include "client/rknnrt/outcome.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 
@@ -91,14 +91,6 @@ struct EndedRun {
   RunReport report;
 };
 
-// An error and what it was about: the C API's number follows from both.
-struct Failure {
-  base::Error error;
-  Subject subject = Subject::kContext;
-};
-// Empty: it worked.
-using Outcome = std::optional<Failure>;
-
 // Thread: any.
 class Context {
  public:
@@ -112,15 +104,15 @@ class Context {
   [[nodiscard]] const ModelDescription& model() const { return *model_; }
   // At the shape of the next run; null when none is chosen yet.
   [[nodiscard]] std::shared_ptr<const ModelDescription> Chosen() const;
-  // That failure.
+  // That failure, for a call that needs a chosen shape.
   [[nodiscard]] Outcome NoShape() const;
-  // A failure where the program cannot use that set of bindings.
+  // Not ok where the program cannot use that set of bindings.
   [[nodiscard]] Outcome CheckSet(uint32_t set) const;
   [[nodiscard]] Target& target() const { return *target_; }
   [[nodiscard]] const std::shared_ptr<Target>& shared_target() const {
     return target_;
   }
-  // A failure that says what the SoC `has` instead, where its runtime lacks
+  // Not ok, and says what the SoC `has` instead, where its runtime lacks
   // `limit`.
   [[nodiscard]] Outcome CheckLimit(rknnd_v1_DeviceLimit limit,
                                    const char* has) const;
@@ -164,9 +156,10 @@ class Context {
   void AwaitRuns();
   // So many runs were begun.
   [[nodiscard]] uint64_t runs() const;
-  // A queue has told of that one, or never will.
-  void Told(uint64_t serial);
-  void NeverTell(uint64_t serial);
+  // A queue has told the program how that run ended.
+  void MarkReported(uint64_t serial);
+  // No queue ever will.
+  void MarkAbandoned(uint64_t serial);
   Outcome GetOutputs(std::span<rknn_output> outputs,
                      rknn_output_extend* extend);
   void ReleaseOutputs(std::span<rknn_output> outputs);
@@ -198,12 +191,12 @@ class Context {
     RunRef run;
     uint64_t frame = 0, serial = 0;
     uint32_t set = 0;
-    uint8_t in_lane = 0, out_lane = 0;
+    uint8_t in_bank = 0, out_bank = 0;
     uint64_t converted_in = 0, converted_out = 0;
-    bool async = false;    // by RKNN_FLAG_ASYNC_MASK
-    bool queued = false;   // a queue's to tell
-    bool unheard = false;  // nobody's
-    bool counted = false;  // has ended, and is in the sums
+    bool async = false;      // by RKNN_FLAG_ASYNC_MASK
+    bool queued = false;     // a queue's to tell
+    bool abandoned = false;  // nobody will be told of its end
+    bool counted = false;    // has ended, and is in the sums
   };
 
   struct PortSet {
@@ -222,17 +215,17 @@ class Context {
   base::Expected<MemoryRange> RangeOf(const Buffer& memory) const;
   static Outcome PlanInput(const ModelDescription& model,
                            const rknn_input& input, InputPlan* plan);
-  Outcome ApplyInput(const InputPlan& plan, uint32_t lane)
+  Outcome ApplyInput(const InputPlan& plan, uint32_t bank)
       RKNND_REQUIRES(mutex_);
-  // What `lane` lacks of the other one's inputs, but for those of `plans`.
-  Outcome CarryOver(std::span<const InputPlan> plans, uint32_t lane)
+  // What `bank` lacks of the other one's inputs, but for those of `plans`.
+  Outcome CarryOver(std::span<const InputPlan> plans, uint32_t bank)
       RKNND_REQUIRES(mutex_);
   // Binds memory of our own to every output that has none.
   Outcome BindOwnOutputs() RKNND_REQUIRES(mutex_);
   Outcome BindSecondOutputs() RKNND_REQUIRES(mutex_);
-  // The lane that the next rknn_inputs_set writes, and the last run that reads
+  // The bank that the next rknn_inputs_set writes, and the last run that reads
   // it, 0: none.
-  uint32_t NextLane(uint64_t* reader) RKNND_REQUIRES(mutex_);
+  uint32_t NextBank(uint64_t* reader) RKNND_REQUIRES(mutex_);
   // What the device converts in each run because of this binding.
   [[nodiscard]] uint64_t ConvertedBytes(Direction direction, uint32_t index,
                                         const Binding& binding) const
@@ -240,15 +233,15 @@ class Context {
   [[nodiscard]] base::Expected<FrameBinding> PlanFrame(
       uint32_t index, const rknnd_frame& frame,
       const PlaneMemory& memory) const;
-  // In the sets of that lane.
-  Outcome BindLane(uint32_t lane, uint32_t input, Binding binding)
+  // In the sets of that bank.
+  Outcome BindBank(uint32_t bank, uint32_t input, Binding binding)
       RKNND_REQUIRES(mutex_);
   Outcome BindPort(Direction direction, uint32_t index, Source source,
                    const Binding& binding) RKNND_REQUIRES(mutex_);
   Outcome GetOutput(uint32_t index, uint32_t set, rknn_output* output)
       RKNND_REQUIRES(mutex_);
-  // The sets whose inputs are in lane 1.
-  static constexpr std::array<uint32_t, 2> kSecondLane = {1, 3};
+  // The sets whose inputs are in bank 1.
+  static constexpr std::array<uint32_t, 2> kSecondBank = {1, 3};
   [[nodiscard]] bool HasOwn(uint32_t set, uint32_t input) const
       RKNND_REQUIRES(mutex_) {
     return !sets_[set].inputs.empty() &&
@@ -278,7 +271,7 @@ class Context {
   Outcome AwaitOutputs(Started* shown);
   // Under the lock, so that a later sum never comes first, and none after the
   // context's end.
-  void ShowCopies() RKNND_REQUIRES(mutex_);
+  void ReportCopies() RKNND_REQUIRES(mutex_);
 
   const uint32_t number_;
   const uint32_t flags_;
@@ -303,8 +296,8 @@ class Context {
   std::shared_ptr<Buffer> second_output_memory_ RKNND_GUARDED_BY(mutex_);
   // Where the data of the next run is, and where the outputs of the last
   // asynchronous one go.
-  uint32_t in_lane_ RKNND_GUARDED_BY(mutex_) = 0;
-  uint32_t out_lane_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint32_t in_bank_ RKNND_GUARDED_BY(mutex_) = 0;
+  uint32_t out_bank_ RKNND_GUARDED_BY(mutex_) = 0;
   bool runnable_ RKNND_GUARDED_BY(mutex_) = false;
   bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
   uint64_t runs_ RKNND_GUARDED_BY(mutex_) = 0;

@@ -31,10 +31,6 @@ constexpr Nanoseconds kForever = std::numeric_limits<Nanoseconds>::max();
 // RKNN_FLAG_ASYNC_MASK: one is computed while the next one is prepared.
 constexpr size_t kAsyncRuns = 2;
 
-Outcome Fail(Code code, std::string message, Subject subject) {
-  return Failure{{code, std::move(message)}, subject};
-}
-
 }  // namespace
 
 Outcome Context::CheckSet(uint32_t set) const {
@@ -74,7 +70,7 @@ Outcome Context::CheckRunnable(uint32_t set) {
   // What a set leaves unbound is set 0's.
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     if (PortOf(set, Direction::kOutput, i).source != Source::kNone) continue;
-    if (Outcome bound = BindOwnOutputs()) return bound;
+    if (Outcome bound = BindOwnOutputs(); !bound.ok()) return bound;
     break;
   }
   if (set == 0) runnable_ = true;
@@ -111,7 +107,7 @@ void Context::CountEnded() {
     }
   }
   std::erase_if(started_, [](const Started& started) {
-    return started.counted && started.unheard;
+    return started.counted && started.abandoned;
   });
   while (started_.size() > kRemembered && started_.front().counted &&
          !started_.front().queued) {
@@ -144,8 +140,8 @@ Outcome Context::RunBlocking(rknn_run_extend* extend,
   uint64_t converted_out = 0;
   {
     const base::MutexLock lock(mutex_);
-    request.set = in_lane_;
-    if (Outcome ready = CheckRunnable(request.set)) return ready;
+    request.set = in_bank_;
+    if (Outcome ready = CheckRunnable(request.set); !ready.ok()) return ready;
   }
   if (fence_in) {
     Expected<uint32_t> fence = target_->RegisterFence(*fence_in);
@@ -189,9 +185,9 @@ Outcome Context::StartRun(const RunOptions& options, bool vendor,
     if (!fence.ok()) return Failure{std::move(fence).error(), Subject::kNone};
     request.fence_in = *fence;
   }
-  Target::FenceOut fence_out;
+  FenceOut fence_out;
   if (options.fence_out) {
-    Expected<Target::FenceOut> made = target_->MakeFence();
+    Expected<FenceOut> made = target_->MakeFence();
     if (!made.ok()) {
       target_->ReleaseFence(request.fence_in);
       return Failure{std::move(made).error(), Subject::kNone};
@@ -207,16 +203,18 @@ Outcome Context::StartRun(const RunOptions& options, bool vendor,
   const base::MutexLock lock(mutex_);
   CountEnded();
   Started started;
-  started.in_lane = static_cast<uint8_t>(in_lane_);
-  request.set = options.set != 0 ? options.set : in_lane_;
-  if (Outcome ready = CheckRunnable(request.set)) return give_back(ready);
+  started.in_bank = static_cast<uint8_t>(in_bank_);
+  request.set = options.set != 0 ? options.set : in_bank_;
+  if (Outcome ready = CheckRunnable(request.set); !ready.ok())
+    return give_back(ready);
   if (vendor && IsAsync()) {
-    if (out_lane_ == 0) {
-      if (Outcome bound = BindSecondOutputs()) return give_back(bound);
+    if (out_bank_ == 0) {
+      if (Outcome bound = BindSecondOutputs(); !bound.ok())
+        return give_back(bound);
     }
-    out_lane_ ^= 1;
-    started.out_lane = static_cast<uint8_t>(out_lane_);
-    request.set += 2 * out_lane_;
+    out_bank_ ^= 1;
+    started.out_bank = static_cast<uint8_t>(out_bank_);
+    request.set += 2 * out_bank_;
     started.async = true;
   }
   started.set = options.set;
@@ -245,7 +243,7 @@ Outcome Context::StartRun(const RunOptions& options, bool vendor,
 }
 
 Outcome Context::Submit(const RunOptions& options, Submitted* submitted) {
-  if (Outcome wrong = CheckSet(options.set)) return wrong;
+  if (Outcome checked = CheckSet(options.set); !checked.ok()) return checked;
   return StartRun(options, false, submitted);
 }
 
@@ -309,7 +307,8 @@ RKNND_HOT_PATH Outcome Context::Run(rknn_run_extend* extend) {
                 Subject::kContext);
   }
   Submitted submitted;
-  if (Outcome failed = StartRun(options, true, &submitted)) return failed;
+  if (Outcome done = StartRun(options, true, &submitted); !done.ok())
+    return done;
   if (extend != nullptr) {
     extend->frame_id = submitted.frame;
     if (wants_out) extend->fence_fd = submitted.fence_out.release();
@@ -326,7 +325,7 @@ Context::Waited Context::Wait(Which which, uint64_t frame, Nanoseconds deadline,
     const base::MutexLock lock(mutex_);
     CountEnded();
     const auto fits = [&](const Started& started) {
-      if (started.unheard) return false;
+      if (started.abandoned) return false;
       if (which == Which::kThatFrame) return started.frame == frame;
       return which == Which::kNewest || !started.queued;
     };
@@ -375,7 +374,7 @@ void Context::AwaitRuns(uint64_t serial) {
 
 void Context::AwaitRuns() { AwaitRuns(runs()); }
 
-void Context::Told(uint64_t serial) {
+void Context::MarkReported(uint64_t serial) {
   const base::MutexLock lock(mutex_);
   CountEnded();
   std::erase_if(started_, [&](const Started& started) {
@@ -383,10 +382,10 @@ void Context::Told(uint64_t serial) {
   });
 }
 
-void Context::NeverTell(uint64_t serial) {
+void Context::MarkAbandoned(uint64_t serial) {
   const base::MutexLock lock(mutex_);
   for (Started& started : started_) {
-    if (started.serial == serial) started.unheard = true;
+    if (started.serial == serial) started.abandoned = true;
   }
   CountEnded();
 }

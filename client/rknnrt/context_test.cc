@@ -4,8 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/posix/socket.h"
 #include "client/rknnrt/tensor.h"
+#include "client/session/fake_daemon.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
@@ -130,94 +137,36 @@ TEST(MatchTensorTest, NameWithoutAnEndIsReadNoFurtherThanItsField) {
   EXPECT_FALSE(MatchTensor(model, attr).ok());
 }
 
-// A target that keeps what it is shown.
-class ShownCopies final : public Target {
- public:
-  [[nodiscard]] TargetInfo info() const override { return {}; }
-  base::Expected<std::shared_ptr<const ModelDescription>> CreateContext(
-      const ContextRequest&, const std::shared_ptr<ModelSource>&) override {
-    return kNone;
-  }
-  base::Expected<void> DestroyContext(uint32_t) override {
-    shown = 0;
-    return {};
-  }
-  base::Expected<void> SetCoreMask(uint32_t, uint32_t) override { return {}; }
-  base::Expected<std::shared_ptr<const ModelDescription>> SetShapes(
-      uint32_t, const std::vector<InputShape>&) override {
-    return kNone;
-  }
-  base::Expected<void> Bind(uint32_t, Direction, uint32_t,
-                            const Binding&) override {
-    return {};
-  }
-  base::Expected<void> BindFrame(uint32_t, uint32_t,
-                                 const FrameBinding&) override {
-    return kNone;
-  }
-  base::Expected<void> SetInternalMemory(uint32_t,
-                                         const MemoryRange&) override {
-    return kNone;
-  }
-  base::Expected<void> SetWeightMemory(uint32_t, const MemoryRange&) override {
-    return kNone;
-  }
-  base::Expected<BufferHandle> AllocateBuffer(uint64_t, uint32_t) override {
-    return kNone;
-  }
-  base::Expected<BufferHandle> ImportPhysical(uint64_t, uint64_t) override {
-    return kNone;
-  }
-  base::Expected<BufferHandle> ImportBuffer(int, uint64_t) override {
-    return kNone;
-  }
-  void ReleaseBuffer(uint32_t) override {}
-  base::Expected<MemorySize> GetMemorySize(uint32_t) override { return kNone; }
-  base::Expected<MemoryKinds> GetMemory() override { return kNone; }
-  base::Expected<std::string> PerfDetail(uint32_t) override { return kNone; }
-  base::Expected<wire::PerfDetail> PerfReport(uint32_t) override {
-    return kNone;
-  }
-  base::Expected<std::string> ModelDetail(uint32_t) override { return kNone; }
-  base::Expected<void> ArmDump(uint32_t) override { return kNone; }
-  base::Expected<LayerDump> TakeDump(uint32_t) override { return kNone; }
-  void ShowCopies(uint32_t, uint64_t, uint64_t) override { ++shown; }
-  base::Expected<RunReport> Run(const RunRequest&) override { return kNone; }
-  base::Expected<RunRef> Start(const RunRequest&) override { return kNone; }
-  bool Look(StartedRun&) override { return true; }
-  bool Await(StartedRun&, base::Nanoseconds) override { return true; }
-  base::Expected<uint32_t> Cancel(uint32_t, uint64_t) override { return kNone; }
-  base::Expected<void> SetQueue(uint32_t, const QueuePolicy&) override {
-    return kNone;
-  }
-  base::Expected<uint32_t> RegisterFence(int) override { return kNone; }
-  base::Expected<FenceOut> MakeFence() override { return kNone; }
-  void ReleaseFence(uint32_t) override {}
-  base::Expected<std::shared_ptr<RunNotice>> MakeNotice() override {
-    return kNone;
-  }
-
-  int shown = 0;
-
- private:
-  const base::Error kNone = {base::Code::kUnimplemented, "not here"};
-};
-
 TEST(ContextTest, CallThatEndsAfterTheContextShowsNothing) {
-  const auto target = std::make_shared<ShownCopies>();
-  Context context(7, 0, target,
-                  std::make_shared<const ModelDescription>(TwoByTwo()));
+  FakeDaemon daemon(testing::TempDir() + "context_test." +
+                    std::to_string(getpid()) + ".sock");
+  SessionOptions options;
+  options.dial = [&] { return base::ConnectUnix(daemon.path()); };
+  options.name = "the test's daemon";
+  auto target = Target::Open(std::move(options));
+  ASSERT_TRUE(target.ok()) << target.error().message;
+  const auto source =
+      ModelSource::OfBytes(std::as_bytes(std::span("model", 5)), std::nullopt);
+  ASSERT_TRUE(source.ok());
+  ContextRequest request;
+  request.number = 7;
+  auto model = (*target)->CreateContext(request, *source);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  Context context(7, 0, *target, *model);
+  const float values[kFakeElements] = {};
   rknn_input input = {};
-  const float value[8] = {};
-  input.buf = const_cast<float*>(value);
-  input.size = sizeof value;
-  input.index = 1;
+  input.buf = const_cast<float*>(values);
+  input.size = sizeof values;
   input.type = RKNN_TENSOR_FLOAT32;
-  (void)context.SetInputs({&input, 1});
-  EXPECT_EQ(target->shown, 1);
+  input.fmt = RKNN_TENSOR_NHWC;
+  ASSERT_TRUE(context.SetInputs({&input, 1}).ok());
+  // With its next request the daemon looks at what it is shown.
+  (void)(*target)->GetMemorySize(7);
+  EXPECT_THAT(daemon.seen().copiers, ElementsAre(7));
   ASSERT_TRUE(context.Destroy().ok());
   (void)context.SetInputs({&input, 1});
-  EXPECT_EQ(target->shown, 0);
+  (void)(*target)->GetMemorySize(7);
+  EXPECT_THAT(daemon.seen().copiers, ElementsAre());
 }
 
 }  // namespace

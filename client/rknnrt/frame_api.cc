@@ -70,7 +70,8 @@ RKNND_API int rknnd_place_frame(rknn_context context, uint32_t index,
       return WrongParameter("frame or placement is NULL");
     }
     rknnd_placement known = {};
-    if (Outcome failed = found.PlaceFrame(index, *frame, &known)) return failed;
+    if (Outcome done = found.PlaceFrame(index, *frame, &known); !done.ok())
+      return done;
     std::memset(placement, 0, size);
     std::memcpy(placement, &known, std::min<size_t>(size, sizeof known));
     return {};

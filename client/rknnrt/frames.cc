@@ -112,15 +112,15 @@ Outcome Context::BindFrame(uint32_t index, const rknnd_frame& frame,
   port.source = Source::kProgram;
   port.frame = *binding;
   port.converted = shape_->inputs[index].elements;
-  // The lanes' own are over, too.
-  for (const uint32_t lane : kSecondLane) {
-    if (!HasOwn(lane, index)) continue;
-    binding->set = lane;
+  // The banks' own are over, too.
+  for (const uint32_t bank : kSecondBank) {
+    if (!HasOwn(bank, index)) continue;
+    binding->set = bank;
     bound = target_->BindFrame(number_, index, *binding);
     if (!bound.ok()) {
       return Failure{std::move(bound).error(), Subject::kContext};
     }
-    PortAt(lane, Direction::kInput, index) = port;
+    PortAt(bank, Direction::kInput, index) = port;
   }
   return {};
 }

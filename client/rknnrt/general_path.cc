@@ -25,10 +25,6 @@ constexpr uint64_t kOutputAlignment = 64;
 constexpr char kZeroCopyOnly[] =
     "supports rknn_set_io_mem only: bind memory to all inputs and outputs";
 
-Outcome Fail(Code code, std::string message, Subject subject) {
-  return Failure{{code, std::move(message)}, subject};
-}
-
 std::string OutOfRange(const char* what, uint32_t index, size_t count) {
   return std::string(what) + " index " + std::to_string(index) +
          " does not exist: the model has " + std::to_string(count);
@@ -93,19 +89,20 @@ Outcome Context::PlanInput(const ModelDescription& model,
   return {};
 }
 
-void Context::ShowCopies() {
+void Context::ReportCopies() {
   // Another thread's call may end after rknn_destroy; what the target keeps for
   // a context it no longer has would stay.
   if (destroyed_) return;
-  target_->ShowCopies(
+  target_->ReportCopies(
       number_, copies_.to_device_inputs_set.load(std::memory_order_relaxed),
       copies_.from_device_outputs_get.load(std::memory_order_relaxed));
 }
 
 Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
-  if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
-                                 kZeroCopyOnly)) {
-    return lacks;
+  if (Outcome allowed =
+          CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY, kZeroCopyOnly);
+      !allowed.ok()) {
+    return allowed;
   }
   if (inputs.empty() || inputs.size() > model_->inputs.size()) {
     return Fail(Code::kInvalidArgument,
@@ -122,19 +119,20 @@ Outcome Context::SetInputs(std::span<const rknn_input> inputs) {
       // nothing.
       std::vector<InputPlan> plans(inputs.size());
       for (size_t i = 0; i < inputs.size(); ++i) {
-        if (Outcome wrong = PlanInput(*shape_, inputs[i], &plans[i])) {
-          return wrong;
+        if (Outcome checked = PlanInput(*shape_, inputs[i], &plans[i]);
+            !checked.ok()) {
+          return checked;
         }
       }
-      const uint32_t lane = NextLane(&reader);
+      const uint32_t bank = NextBank(&reader);
       if (reader == 0) {
-        Outcome failed = CarryOver(plans, lane);
-        for (size_t i = 0; i < plans.size() && !failed; ++i) {
-          failed = ApplyInput(plans[i], lane);
+        Outcome applied = CarryOver(plans, bank);
+        for (size_t i = 0; i < plans.size() && applied.ok(); ++i) {
+          applied = ApplyInput(plans[i], bank);
         }
-        if (!failed) in_lane_ = lane;
-        ShowCopies();
-        return failed;
+        if (applied.ok()) in_bank_ = bank;
+        ReportCopies();
+        return applied;
       }
     }
     // Its memory is being read.
@@ -147,9 +145,10 @@ Outcome Context::BindOwnOutputs() {
   std::vector<uint64_t> offsets(outputs_.size());
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].source != Source::kNone) continue;
-    if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
-                                   kZeroCopyOnly)) {
-      return lacks;
+    if (Outcome allowed = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
+                                     kZeroCopyOnly);
+        !allowed.ok()) {
+      return allowed;
     }
     const TensorAttr& attr = shape_->outputs[i];
     const uint64_t element = ElementSize(InternalOutputType(attr));
@@ -186,9 +185,9 @@ Outcome Context::BindOwnOutputs() {
     binding.type = InternalOutputType(attr);
     binding.size = attr.elements * ElementSize(binding.type);
     binding.layout = attr.layout;
-    if (Outcome failed =
-            BindPort(Direction::kOutput, i, Source::kOwn, binding)) {
-      return failed;
+    if (Outcome done = BindPort(Direction::kOutput, i, Source::kOwn, binding);
+        !done.ok()) {
+      return done;
     }
     outputs_[i].own = output_memory_;
   }
@@ -274,9 +273,10 @@ Outcome Context::GetOutput(uint32_t index, uint32_t set, rknn_output* output) {
 
 Outcome Context::GetOutputs(std::span<rknn_output> outputs,
                             rknn_output_extend* extend) {
-  if (Outcome lacks = CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY,
-                                 kZeroCopyOnly)) {
-    return lacks;
+  if (Outcome allowed =
+          CheckLimit(rknnd_v1_DeviceLimit_LIMIT_ZERO_COPY_ONLY, kZeroCopyOnly);
+      !allowed.ok()) {
+    return allowed;
   }
   Expected<std::vector<uint32_t>> indices =
       ResolveOutputs(outputs, model_->outputs.size());
@@ -284,8 +284,8 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
     return Failure{std::move(indices).error(), Subject::kOutput};
   }
   Started shown;
-  if (Outcome failed = AwaitOutputs(&shown)) return failed;
-  Outcome failed;
+  if (Outcome ended = AwaitOutputs(&shown); !ended.ok()) return ended;
+  Outcome given;
   size_t done = 0;
   {
     const base::MutexLock lock(mutex_);
@@ -301,19 +301,19 @@ Outcome Context::GetOutputs(std::span<rknn_output> outputs,
     for (rknn_output& output : outputs) {
       if (output.is_prealloc == 0) output.buf = nullptr;
     }
-    const bool second = shown.out_lane != 0;
+    const bool second = shown.out_bank != 0;
     const std::shared_ptr<Buffer> memory =
         second ? second_output_memory_ : output_memory_;
     if (memory != nullptr) memory->BeginCpuAccess(CpuAccess::kRead);
-    for (; done < outputs.size() && !failed; ++done) {
-      failed = GetOutput((*indices)[done], second ? 2 : 0, &outputs[done]);
+    for (; done < outputs.size() && given.ok(); ++done) {
+      given = GetOutput((*indices)[done], second ? 2 : 0, &outputs[done]);
     }
     if (memory != nullptr) memory->EndCpuAccess(CpuAccess::kRead);
-    if (!failed && extend != nullptr) extend->frame_id = shown.frame;
-    ShowCopies();
+    if (given.ok() && extend != nullptr) extend->frame_id = shown.frame;
+    ReportCopies();
   }
-  if (failed) ReleaseOutputs(outputs);
-  return failed;
+  if (!given.ok()) ReleaseOutputs(outputs);
+  return given;
 }
 
 void Context::ReleaseOutputs(std::span<rknn_output> outputs) {

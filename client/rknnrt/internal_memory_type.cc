@@ -7,7 +7,7 @@
 
 #include "base/posix/environment.h"
 #include "client/include/rknn_api.h"
-#include "client/rknnrt/log.h"
+#include "client/target/log.h"
 
 namespace rknnd::client {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "client/rknnrt/target.h"
+#include "client/target/types.h"
 
 namespace rknnd::client {
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "client/rknnrt/context.h"
-#include "client/rknnrt/model_source.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
+#include "client/target/model_source.h"
 
 namespace rknnd::client {
 

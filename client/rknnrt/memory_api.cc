@@ -126,7 +126,8 @@ Outcome CheckRange(int32_t fd, int32_t offset, uint32_t size) {
 
 Outcome CreateFromFd(uint64_t context, int32_t fd, void* virt_addr,
                      uint32_t size, int32_t offset, rknn_tensor_mem** result) {
-  if (Outcome wrong = CheckRange(fd, offset, size)) return wrong;
+  if (Outcome checked = CheckRange(fd, offset, size); !checked.ok())
+    return checked;
   Expected<std::shared_ptr<Target>> target = TargetFor(context, false);
   if (!target.ok()) {
     return Failure{std::move(target).error(), Subject::kContext};

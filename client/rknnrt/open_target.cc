@@ -9,10 +9,10 @@
 
 #include "base/posix/environment.h"
 #include "base/posix/socket.h"
-#include "client/rknnrt/progress.h"
 #include "client/session/local_library.h"
 #include "client/session/remote_library.h"
-#include "client/session/session_target.h"
+#include "client/session/target.h"
+#include "client/target/progress.h"
 
 namespace rknnd::client {
 namespace {
@@ -105,10 +105,7 @@ Expected<std::shared_ptr<Target>> OpenTarget(const std::string& text) {
       options.name = "rknnd at " + spec->address;
       break;
   }
-  Expected<std::shared_ptr<SessionTarget>> session =
-      SessionTarget::Open(std::move(options));
-  if (!session.ok()) return std::move(session).error();
-  return std::shared_ptr<Target>(*std::move(session));
+  return Target::Open(std::move(options));
 }
 
 }  // namespace rknnd::client

@@ -8,7 +8,7 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/expected.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 

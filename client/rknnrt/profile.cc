@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "client/image/npy.h"
-#include "client/rknnrt/log.h"
-#include "client/rknnrt/progress.h"
 #include "client/rknnrt/version.h"
+#include "client/target/log.h"
+#include "client/target/progress.h"
 
 namespace rknnd::client {
 namespace {
@@ -141,7 +141,7 @@ Outcome TryDumped(Context& context, rknn_run_extend* extend,
       !armed.ok()) {
     return failure(std::move(armed).error());
   }
-  if (Outcome failed = context.Run(extend)) return failed;
+  if (Outcome done = context.Run(extend); !done.ok()) return done;
   context.AwaitRuns();
   *has_run = true;
   const Expected<LayerDump> dump = context.target().TakeDump(context.number());
@@ -172,17 +172,20 @@ void TellModel(Target& target, uint32_t context) {
           text.ok() ? *text : "no model information: " + text.error().message);
 }
 
-Outcome RunAndTell(Context& context, rknn_run_extend* extend) {
+Outcome RunExtended(Context& context, rknn_run_extend* extend) {
   if (!Tells(LogLevel::kDebug)) return context.Run(extend);
   bool has_run = false;
   if (Tells(LogLevel::kTrace)) {
     // A folder that cannot be written, a dump beyond its limit: the program's
     // run is none the worse for it.
-    Outcome failed = TryDumped(context, extend, DumpDirectory(), &has_run);
-    if (failed) Log(LogLevel::kWarning, "no dump: " + failed->error.message);
+    const Outcome dumped =
+        TryDumped(context, extend, DumpDirectory(), &has_run);
+    if (!dumped.ok()) {
+      Log(LogLevel::kWarning, "no dump: " + dumped.failure().error.message);
+    }
   }
   if (!has_run) {
-    if (Outcome failed = context.Run(extend)) return failed;
+    if (Outcome done = context.Run(extend); !done.ok()) return done;
     context.AwaitRuns();
   }
   const std::span<char> text = context.PerfText();

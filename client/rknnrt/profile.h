@@ -11,7 +11,7 @@
 
 #include "base/posix/expected.h"
 #include "client/rknnrt/context.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 
@@ -20,7 +20,7 @@ uint32_t WithProfile(uint32_t flags);
 // Of a new context, from level 3.
 void TellModel(Target& target, uint32_t context);
 // rknn_run.
-Outcome RunAndTell(Context& context, rknn_run_extend* extend);
+Outcome RunExtended(Context& context, rknn_run_extend* extend);
 
 // A run whose layers' outputs end in `directory`, which is made if need be.
 Outcome RunDumped(Context& context, rknn_run_extend* extend,

@@ -14,7 +14,7 @@
 #include "base/posix/memfd.h"
 #include "client/image/npy.h"
 #include "client/image/temporary_folder.h"
-#include "client/rknnrt/progress.h"
+#include "client/target/progress.h"
 
 namespace rknnd::client {
 namespace {

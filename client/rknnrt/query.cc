@@ -243,13 +243,13 @@ extern "C" RKNND_API int rknn_query(rknn_context context, rknn_query_cmd cmd,
         if (info == nullptr) {
           return rknnd::client::WrongParameter("info is NULL");
         }
-        Outcome failed = rknnd::client::Query(found, command, info, size);
-        if (failed && command == RKNN_QUERY_INPUT_DYNAMIC_RANGE) {
-          answer = rknnd::client::Report(kName, *failed,
+        Outcome answered = rknnd::client::Query(found, command, info, size);
+        if (!answered.ok() && command == RKNN_QUERY_INPUT_DYNAMIC_RANGE) {
+          answer = rknnd::client::Report(kName, answered.failure(),
                                          rknnd::client::LogLevel::kWarning);
           return {};
         }
-        return failed;
+        return answered;
       });
   return answer.value_or(result);
 }

@@ -15,13 +15,13 @@
 #include "base/posix/clock.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/context.h"
-#include "client/rknnrt/log.h"
 #include "client/rknnrt/make_context.h"
 #include "client/rknnrt/model_buffer.h"
-#include "client/rknnrt/model_source.h"
 #include "client/rknnrt/profile.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
+#include "client/target/log.h"
+#include "client/target/model_source.h"
 
 namespace rknnd::client {
 namespace {
@@ -123,8 +123,9 @@ Outcome Init(rknn_context* context, const void* model, uint32_t size,
   ContextRequest request;
   request.flags = flag;
   if ((flag & RKNN_FLAG_SHARE_WEIGHT_MEM) != 0) {
-    if (Outcome wrong = FindOwner(extend, **target, &request.weights_of)) {
-      return wrong;
+    if (Outcome checked = FindOwner(extend, **target, &request.weights_of);
+        !checked.ok()) {
+      return checked;
     }
   }
   ModelOrigin origin;
@@ -143,9 +144,9 @@ Outcome Init(rknn_context* context, const void* model, uint32_t size,
                          : OpenModel(model, size, extend);
   if (!source.ok()) return Failure{std::move(source).error(), Subject::kModel};
   uint32_t handle = 0;
-  if (Outcome failed =
-          MakeContext(request, *source, origin, *target, &handle)) {
-    return failed;
+  if (Outcome done = MakeContext(request, *source, origin, *target, &handle);
+      !done.ok()) {
+    return done;
   }
   *context = handle;
   return {};
@@ -181,19 +182,21 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
   }
   return CallOn(
       "rknn_dup_context", *context_in, [&](Context& original) -> Outcome {
-        if (Outcome lacks = original.CheckLimit(
+        if (Outcome allowed = original.CheckLimit(
                 rknnd_v1_DeviceLimit_LIMIT_NO_DUP_CONTEXT,
-                "has no rknn_dup_context: call rknn_init again")) {
-          return lacks;
+                "has no rknn_dup_context: call rknn_init again");
+            !allowed.ok()) {
+          return allowed;
         }
         rknnd::client::ContextRequest request;
         request.flags = original.flags();
         request.duplicate_of = original.number();
         uint32_t handle = 0;
-        if (Outcome failed =
+        if (Outcome done =
                 rknnd::client::MakeContext(request, nullptr, original.origin(),
-                                           original.shared_target(), &handle)) {
-          return failed;
+                                           original.shared_target(), &handle);
+            !done.ok()) {
+          return done;
         }
         *context_out = handle;
         return {};
@@ -220,7 +223,7 @@ RKNND_API int rknn_inputs_set(rknn_context context, uint32_t n_inputs,
 
 RKNND_API int rknn_run(rknn_context context, rknn_run_extend* extend) {
   return CallOn("rknn_run", context, [&](Context& found) -> Outcome {
-    return rknnd::client::RunAndTell(found, extend);
+    return rknnd::client::RunExtended(found, extend);
   });
 }
 

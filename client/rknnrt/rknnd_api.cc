@@ -8,13 +8,13 @@
 #include "client/rknnrt/buffer.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/copy_fitting.h"
-#include "client/rknnrt/log.h"
 #include "client/rknnrt/make_context.h"
-#include "client/rknnrt/model_token.h"
 #include "client/rknnrt/profile.h"
-#include "client/rknnrt/progress.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/version.h"
+#include "client/target/log.h"
+#include "client/target/model_token.h"
+#include "client/target/progress.h"
 
 namespace {
 
@@ -189,10 +189,11 @@ RKNND_API int rknnd_init_from_token(rknn_context* context,
     rknnd::client::ContextRequest request;
     request.flags = parsed->flags;
     uint32_t handle = 0;
-    if (Outcome failed = rknnd::client::MakeContext(
+    if (Outcome done = rknnd::client::MakeContext(
             request, rknnd::client::ModelSource::OfId(parsed->id), {}, *target,
-            &handle)) {
-      return failed;
+            &handle);
+        !done.ok()) {
+      return done;
     }
     *context = handle;
     return {};

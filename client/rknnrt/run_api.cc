@@ -11,8 +11,8 @@
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/completion_queue.h"
 #include "client/rknnrt/copy_fitting.h"
-#include "client/rknnrt/log.h"
 #include "client/rknnrt/sized_struct.h"
+#include "client/target/log.h"
 
 namespace rknnd::client {
 namespace {
@@ -43,8 +43,9 @@ Outcome ReadOptions(const rknnd_run_options* options, rknnd_run_options* known,
                     RunOptions* run) {
   *known = {};
   if (options == nullptr) return {};
-  if (Outcome wrong = ReadStruct(*options, "rknnd_run_options", known)) {
-    return wrong;
+  if (Outcome checked = ReadStruct(*options, "rknnd_run_options", known);
+      !checked.ok()) {
+    return checked;
   }
   if ((known->flags & ~RKNND_RUN_SHARED) != 0) {
     return Failed(
@@ -89,10 +90,12 @@ Outcome Submit(uint64_t handle, const rknnd_run_options* options,
   }
   rknnd_run_options known;
   RunOptions run;
-  if (Outcome wrong = ReadOptions(options, &known, &run)) return wrong;
+  if (Outcome checked = ReadOptions(options, &known, &run); !checked.ok())
+    return checked;
   Submitted submitted;
   if (known.queue == 0) {
-    if (Outcome failed = (*context)->Submit(run, &submitted)) return failed;
+    if (Outcome done = (*context)->Submit(run, &submitted); !done.ok())
+      return done;
   } else {
     Expected<std::shared_ptr<CompletionQueue>> queue =
         Runtime::Get().FindQueue(known.queue);
@@ -100,9 +103,10 @@ Outcome Submit(uint64_t handle, const rknnd_run_options* options,
     if ((*queue)->target() != &(*context)->target()) {
       return WrongParameter("the queue is another connection's to the NPU");
     }
-    if (Outcome failed = (*queue)->Submit(
-            *context, run, {known.user, known.callback}, &submitted)) {
-      return failed;
+    if (Outcome done = (*queue)->Submit(
+            *context, run, {known.user, known.callback}, &submitted);
+        !done.ok()) {
+      return done;
     }
   }
   if (known.fence_out != nullptr) {

@@ -276,7 +276,7 @@ TEST_F(RunApiTest, AsyncFlagBlocksWithTheProgramsMemory) {
   rknn_destroy_mem(context, memory);
 }
 
-TEST_F(RunApiTest, MemoryBoundLateTakesTheLanesPlace) {
+TEST_F(RunApiTest, MemoryBoundLateTakesTheBanksPlace) {
   const rknn_context context = Init(RKNN_FLAG_ASYNC_MASK);
   Hold();
   for (uint8_t i = 1; i <= 2; ++i) {

@@ -9,7 +9,7 @@
 
 #include "base/posix/hot_path.h"
 #include "client/rknnrt/open_target.h"
-#include "client/session/fork_shelf.h"
+#include "client/session/fork_cleanup.h"
 
 namespace rknnd::client {
 namespace {
@@ -36,15 +36,15 @@ base::Mutex& CreationMutex() {
 // and what they guard in order.
 void BeforeFork() RKNND_NO_THREAD_SAFETY_ANALYSIS {
   CreationMutex().lock();
-  ForkShelf::Get().LockForFork();
+  ForkCleanup::Get().LockForFork();
 }
 void AfterForkInParent() RKNND_NO_THREAD_SAFETY_ANALYSIS {
-  ForkShelf::Get().UnlockInParent();
+  ForkCleanup::Get().UnlockInParent();
   CreationMutex().unlock();
 }
 void AfterForkInChild() RKNND_NO_THREAD_SAFETY_ANALYSIS {
   fork_count.fetch_add(1);
-  ForkShelf::Get().UnlockInChild();
+  ForkCleanup::Get().UnlockInChild();
   CreationMutex().unlock();
 }
 

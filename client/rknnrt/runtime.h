@@ -3,7 +3,7 @@
 // threads of the program may be inside a call while the process exits.
 //
 // Fork: the child has a copy of all this and the right to none of it. It closes
-// the inherited session as it begins (ForkShelf), and its first call starts a
+// the inherited session as it begins (ForkCleanup), and its first call starts a
 // new Runtime; the old one, whose locks may be held by threads that do not
 // exist here, is left untouched. Handles of the parent are refused with a text
 // that says so.
@@ -27,7 +27,7 @@
 #include "client/rknnrt/context.h"
 #include "client/rknnrt/handle_table.h"
 #include "client/rknnrt/memory_registry.h"
-#include "client/rknnrt/target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 

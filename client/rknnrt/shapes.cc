@@ -19,7 +19,7 @@ using base::Expected;
 
 namespace {
 
-bool SameShape(const InputShape& a, const InputShape& b) {
+bool SameInputShape(const InputShape& a, const InputShape& b) {
   return a.layout == b.layout && std::equal(a.dims, a.dims + a.dims_count,
                                             b.dims, b.dims + b.dims_count);
 }
@@ -97,7 +97,7 @@ Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
   const base::MutexLock lock(mutex_);
   // Programs say so before each frame.
   if (std::equal(shapes->begin(), shapes->end(), asked_.begin(), asked_.end(),
-                 SameShape)) {
+                 SameInputShape)) {
     return {};
   }
   Expected<std::shared_ptr<const ModelDescription>> chosen =
@@ -131,7 +131,7 @@ Outcome Context::SetShapes(std::span<const rknn_tensor_attr> attrs) {
     }
   }
   // Memory of our own is made again; the program's stays as in set 0.
-  in_lane_ = 0;
+  in_bank_ = 0;
   for (PortSet& set : sets_) {
     for (auto* ports : {&set.inputs, &set.outputs}) {
       for (Port& port : *ports) {

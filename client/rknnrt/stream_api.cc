@@ -37,9 +37,10 @@ RKNND_API int rknnd_set_queue_policy(rknn_context context,
           return rknnd::client::WrongParameter("policy is NULL");
         }
         rknnd_queue_policy known = {};
-        if (auto wrong = rknnd::client::ReadStruct(
-                *policy, "rknnd_queue_policy", &known)) {
-          return wrong;
+        if (Outcome checked = rknnd::client::ReadStruct(
+                *policy, "rknnd_queue_policy", &known);
+            !checked.ok()) {
+          return checked;
         }
         if (known.policy > RKNND_QUEUE_NEWEST) {
           return rknnd::client::WrongParameter(

@@ -13,7 +13,7 @@
 
 #include "base/posix/expected.h"
 #include "client/include/rknn_api.h"
-#include "client/rknnrt/target.h"
+#include "client/target/types.h"
 
 namespace rknnd::client {
 

@@ -11,15 +11,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
 #include "base/posix/spinning.h"
-#include "client/rknnrt/log.h"
-#include "client/session/fork_shelf.h"
+#include "client/session/fork_cleanup.h"
+#include "client/target/log.h"
 #include "proto/wire/features.h"
 #include "proto/wire/ring.h"
 
@@ -32,13 +30,8 @@ using base::Expected;
 using base::Nanoseconds;
 using base::UniqueFd;
 
-// Milliseconds of one poll(), whose argument is an int.
-constexpr Nanoseconds kLongestPoll = 60000;
-
 // Looks at the ring before a thread sleeps between two.
 constexpr int kYields = 100;
-
-constexpr uint32_t kHelloRequest = 1;
 
 constexpr char kClientVersion[] = "librknnrt 0.1.0";
 
@@ -46,100 +39,24 @@ Error Gone() {
   return {Code::kUnavailable, "the connection to rknnd is closed"};
 }
 
-// Waits until the socket has one of `events`, or hung up; false when `deadline`
-// has come first.
-bool WaitFor(int socket, short events,  // NOLINT(google-runtime-int): poll's
-             Nanoseconds deadline) {
-  const base::MonotonicClock clock;
-  for (;;) {
-    const Nanoseconds left = deadline - clock.Now();
-    if (left <= 0) return false;
-    // Rounded up, so that the last millisecond is not spent spinning.
-    const Nanoseconds ms =
-        std::min<Nanoseconds>(left / base::kMillisecond + 1, kLongestPoll);
-    pollfd entry = {socket, events, 0};
-    if (poll(&entry, 1, static_cast<int>(ms)) > 0) return true;
-  }
+void LogEvent(const wire::Frame& frame) {
+  if (frame.verb != wire::Verb::kLogEvent) return;  // of a newer daemon
+  const Expected<wire::LogEvent> event =
+      wire::Decode<wire::LogEvent>(frame.body);
+  if (event.ok()) Log(static_cast<LogLevel>(event->level), event->text);
 }
 
-// What it says.
-std::string PrintEvent(const wire::Frame& frame) {
-  if (frame.verb != wire::Verb::kLogEvent) return "";  // of a newer daemon
-  Expected<wire::LogEvent> event = wire::Decode<wire::LogEvent>(frame.body);
-  if (!event.ok()) return "";
-  Log(static_cast<LogLevel>(event->level), event->text);
-  return event->text;
-}
-
-Expected<void> Send(int socket, const wire::Frame& frame,
-                    Nanoseconds deadline) {
-  for (;;) {
-    Expected<void> sent = wire::SendFrame(socket, frame, base::Block::kNo);
-    if (sent.ok() || sent.error().code != Code::kResourceExhausted) return sent;
-    if (!WaitFor(socket, POLLOUT, deadline)) {
-      return Error{Code::kDeadlineExceeded,
-                   "rknnd does not read its socket: it hangs, or is stopped"};
-    }
-    // Writable and yet no room: too many fds are under way in the system.
-    poll(nullptr, 0, 1);
-  }
-}
-
-// The reply to `request`. Events are printed, replies that nobody waits for any
-// more dropped. kUnavailable when the daemon is gone.
-Expected<wire::Frame> ReceiveReply(int socket, uint32_t request,
-                                   Nanoseconds deadline,
-                                   bool* said_why = nullptr) {
-  std::string last_words;
-  for (;;) {
-    if (!WaitFor(socket, POLLIN, deadline)) {
-      return Error{Code::kDeadlineExceeded,
-                   "rknnd did not answer in time: it hangs, or is overloaded"};
-    }
-    Expected<wire::FrameResult> result =
-        wire::ReceiveFrame(socket, base::Block::kNo);
-    if (!result.ok()) return std::move(result).error();
-    switch (result->kind) {
-      case wire::FrameResult::Kind::kWouldBlock:
-        continue;
-      case wire::FrameResult::Kind::kEndOfFile:
-        if (last_words.empty()) return Gone();
-        if (said_why != nullptr) *said_why = true;
-        return Error{Code::kUnavailable,
-                     "rknnd closed the connection and said: " + last_words};
-      case wire::FrameResult::Kind::kFrame:
-        break;
-    }
-    if (result->frame.kind == wire::FrameKind::kEvent) {
-      last_words = PrintEvent(result->frame);
-    } else if (result->frame.request == request) {
-      return std::move(result->frame);
-    }
-  }
-}
-
-wire::Hello MakeHello() {
-  wire::Hello hello{};
-  hello.protocol_min = wire::kProtocolMinimum;
-  hello.protocol_max = wire::kProtocolCurrent;
-  hello.features = wire::kKnownFeatures;
-  hello.log_level = EnabledLogLevel();
-  wire::SetText(hello.client_version, kClientVersion);
-  wire::SetText(hello.comm, program_invocation_short_name);
-  return hello;
-}
-
-RingManners MannersOf(const wire::Welcome& welcome) {
-  RingManners manners;
-  manners.marks_waits = (welcome.features & wire::kFeatureSpin) != 0;
+RingPolicy PolicyOf(const wire::Welcome& welcome) {
+  RingPolicy policy;
+  policy.marks_waits = (welcome.features & wire::kFeatureSpin) != 0;
   // With one CPU the daemon cannot go on while this thread is awake. More than
   // a millisecond is no daemon's setting.
-  manners.one_cpu = base::UsableCpus() == 1;
-  if (manners.marks_waits && !manners.one_cpu) {
-    manners.spin = std::min<Nanoseconds>(welcome.spin_us * base::kMicrosecond,
-                                         base::kMillisecond);
+  policy.one_cpu = base::UsableCpus() == 1;
+  if (policy.marks_waits && !policy.one_cpu) {
+    policy.spin = std::min<Nanoseconds>(welcome.spin_us * base::kMicrosecond,
+                                        base::kMillisecond);
   }
-  return manners;
+  return policy;
 }
 
 Expected<base::Mapping> MapRing(int fd, const wire::Welcome& welcome) {
@@ -165,63 +82,51 @@ Expected<base::Mapping> MapRing(int fd, const wire::Welcome& welcome) {
 
 }  // namespace
 
-Connection::Connection(UniqueFd socket, UniqueFd doorbell,
+wire::Introduction Connection::Introduction() {
+  return {.version = kClientVersion,
+          .program = program_invocation_short_name,
+          .features = wire::kKnownFeatures,
+          .log_level = static_cast<uint32_t>(EnabledLogLevel())};
+}
+
+Connection::Connection(wire::SessionClient client, UniqueFd doorbell,
                        base::Mapping mapping, const wire::Welcome& welcome)
-    : socket_(std::move(socket)),
+    : client_(std::move(client)),
       doorbell_(std::move(doorbell)),
       mapping_(std::move(mapping)),
       welcome_(welcome),
       ring_(reinterpret_cast<wire::Ring*>(mapping_.data()), doorbell_.get(),
-            MannersOf(welcome)) {
-  ForkShelf& shelf = ForkShelf::Get();
-  shelf.AddFd(socket_.get());
-  shelf.AddFd(doorbell_.get());
-  shelf.AddMapping(mapping_.data(), mapping_.size());
+            PolicyOf(welcome)) {
+  ForkCleanup& cleanup = ForkCleanup::Get();
+  cleanup.AddFd(client_.socket());
+  cleanup.AddFd(doorbell_.get());
+  cleanup.AddMapping(mapping_.data(), mapping_.size());
 }
 
 Connection::~Connection() {
-  ForkShelf& shelf = ForkShelf::Get();
-  shelf.RemoveFd(socket_.get());
-  shelf.RemoveFd(doorbell_.get());
-  shelf.RemoveMapping(mapping_.data());
-}
-
-Expected<void> Connection::SayHello(int socket, Nanoseconds deadline) {
-  wire::Frame hello;
-  hello.verb = wire::Verb::kHello;
-  hello.request = kHelloRequest;
-  Expected<std::vector<std::byte>> body = wire::Encode(MakeHello());
-  if (!body.ok()) return std::move(body).error();
-  hello.body = *std::move(body);
-  return Send(socket, hello, deadline);
+  ForkCleanup& cleanup = ForkCleanup::Get();
+  cleanup.RemoveFd(client_.socket());
+  cleanup.RemoveFd(doorbell_.get());
+  cleanup.RemoveMapping(mapping_.data());
 }
 
 Expected<std::shared_ptr<Connection>> Connection::AwaitWelcome(
-    UniqueFd& socket, Nanoseconds deadline) {
-  Expected<wire::Frame> reply =
-      ReceiveReply(socket.get(), kHelloRequest, deadline);
-  if (!reply.ok()) return std::move(reply).error();
-  if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
-  Expected<wire::Welcome> welcome = wire::Decode<wire::Welcome>(reply->body);
-  if (!welcome.ok()) return std::move(welcome).error();
-  if (welcome->protocol < wire::kProtocolMinimum ||
-      welcome->protocol > wire::kProtocolCurrent) {
-    return Error{Code::kFailedPrecondition,
-                 "protocol: this client speaks " +
-                     std::to_string(wire::kProtocolMinimum) + ".." +
-                     std::to_string(wire::kProtocolCurrent) + ", rknnd " +
-                     welcome->daemon_version + " chose " +
-                     std::to_string(welcome->protocol) +
-                     "; update the older side"};
-  }
-  if (reply->fds.size() < 2) {
+    std::optional<wire::SessionClient>& client, Nanoseconds deadline) {
+  client->set_on_event(LogEvent);
+  Expected<wire::SessionClient::Greeting> greeting =
+      client->AwaitWelcome(deadline);
+  if (!greeting.ok()) return std::move(greeting).error();
+  if (greeting->fds.size() < 2) {
     return Error{Code::kDataLoss, "protocol: rknnd sent no ring and doorbell"};
   }
-  Expected<base::Mapping> mapping = MapRing(reply->fds[0].get(), *welcome);
+  Expected<base::Mapping> mapping =
+      MapRing(greeting->fds[0].get(), greeting->welcome);
   if (!mapping.ok()) return std::move(mapping).error();
-  return std::shared_ptr<Connection>(
-      new Connection(std::move(socket), std::move(reply->fds[1]),
-                     *std::move(mapping), *welcome));
+  std::shared_ptr<Connection> connection(
+      new Connection(*std::move(client), std::move(greeting->fds[1]),
+                     *std::move(mapping), greeting->welcome));
+  client.reset();
+  return connection;
 }
 
 Expected<wire::Frame> Connection::Request(wire::Verb verb,
@@ -229,32 +134,20 @@ Expected<wire::Frame> Connection::Request(wire::Verb verb,
                                           std::span<const int> fds,
                                           Nanoseconds timeout) {
   if (broken()) return Gone();
-  const Nanoseconds deadline = base::MonotonicClock().Now() + timeout;
+  const base::MonotonicClock clock;
+  const Nanoseconds deadline = clock.Now() + timeout;
   if (Expected<void> settled = Settle(deadline); !settled.ok()) {
     return std::move(settled).error();
   }
-  wire::Frame frame;
-  frame.verb = verb;
-  frame.request = ++last_request_;
-  frame.body = std::move(body);
+  std::vector<UniqueFd> copies;
   for (const int fd : fds) {
     Expected<UniqueFd> copy = base::Duplicate(fd);
     if (!copy.ok()) return std::move(copy).error();
-    frame.fds.push_back(*std::move(copy));
+    copies.push_back(*std::move(copy));
   }
-  Expected<void> sent = Send(socket_.get(), frame, deadline);
-  if (!sent.ok()) {
-    if (sent.error().code == Code::kUnavailable) broken_ = true;
-    return std::move(sent).error();
-  }
-  Expected<wire::Frame> reply =
-      ReceiveReply(socket_.get(), frame.request, deadline, &said_why_);
-  if (!reply.ok()) {
-    // After bytes that are no frame nothing more can be made of the stream.
-    if (reply.error().code != Code::kDeadlineExceeded) broken_ = true;
-    return reply;
-  }
-  if (reply->code != Code::kOk) return wire::DecodeFailure(*reply);
+  Expected<wire::Frame> reply = client_.Request(
+      verb, std::move(body), deadline - clock.Now(), std::move(copies));
+  if (client_.lost()) broken_ = true;
   return reply;
 }
 
@@ -279,31 +172,23 @@ Expected<void> Connection::Settle(Nanoseconds deadline) {
 bool Connection::Notify(wire::Verb verb, std::vector<std::byte> body,
                         Nanoseconds patience) {
   if (!Settle(base::MonotonicClock().Now() + patience).ok()) return false;
-  wire::Frame frame;
-  frame.verb = verb;
-  frame.request = ++last_request_;
-  frame.body = std::move(body);
-  return wire::SendFrame(socket_.get(), frame, base::Block::kNo).ok();
+  return client_.TrySend(client_.NewRequest(verb, std::move(body))).ok();
 }
 
 void Connection::ReadEvents() {
   while (!broken()) {
-    Expected<wire::FrameResult> result =
-        wire::ReceiveFrame(socket_.get(), base::Block::kNo);
-    if (!result.ok() || result->kind == wire::FrameResult::Kind::kEndOfFile) {
+    const Expected<std::optional<wire::Frame>> reply = client_.Receive();
+    if (!reply.ok()) {
       broken_ = true;
+    } else if (!reply->has_value()) {
       return;
-    }
-    if (result->kind == wire::FrameResult::Kind::kWouldBlock) return;
-    if (result->frame.kind == wire::FrameKind::kEvent) {
-      PrintEvent(result->frame);
     }
   }
 }
 
 void Connection::Break() {
   broken_.store(true, std::memory_order_release);
-  shutdown(socket_.get(), SHUT_RDWR);
+  shutdown(client_.socket(), SHUT_RDWR);
 }
 
 bool Connection::MayBeOf(const Ticket& job) const {
@@ -312,14 +197,14 @@ bool Connection::MayBeOf(const Ticket& job) const {
 
 void Connection::AwaitEnd(Nanoseconds timeout) {
   if (broken()) return;
-  pollfd entry = {socket_.get(), POLLRDHUP, 0};
+  pollfd entry = {client_.socket(), POLLRDHUP, 0};
   poll(&entry, 1, static_cast<int>(timeout / base::kMillisecond));
 }
 
 Connection::Health Connection::Look() {
   Health health;
   if (broken()) return {false, false};
-  pollfd entry = {socket_.get(), POLLIN | POLLRDHUP, 0};
+  pollfd entry = {client_.socket(), POLLIN | POLLRDHUP, 0};
   if (poll(&entry, 1, 0) > 0) {
     health.readable = (entry.revents & POLLIN) != 0;
     health.alive =

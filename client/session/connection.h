@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/posix/clock.h"
@@ -19,8 +19,16 @@
 #include "client/session/ring_client.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/session_client.h"
 
 namespace rknnd::client {
+
+// Loading a model compiles it, which takes seconds on a small board.
+inline constexpr base::Nanoseconds kLoadTimeout = 300 * base::kSecond;
+
+// Other requests are short, but wait behind the loading of other
+// clients' models.
+inline constexpr base::Nanoseconds kRequestTimeout = 60 * base::kSecond;
 
 // Thread: Request, said_why, ReadEvents and Break one at a time; all else any.
 class Connection {
@@ -28,13 +36,12 @@ class Connection {
   // A daemon that does not read its ring for so long reads no release either.
   static constexpr base::Nanoseconds kNotifyPatience = base::kSecond;
 
-  // Says hello on a connected socket, which a daemon that is being started may
-  // not have accepted yet.
-  static base::Expected<void> SayHello(int socket, base::Nanoseconds deadline);
-  // Waits for the answer. kDeadlineExceeded: it has not come, and may be waited
-  // for again; else the socket is taken, or of no use any more.
+  // Waits for the answer of a daemon to whom hello was said (Introduction).
+  // kDeadlineExceeded: it has not come, and may be waited for again; else
+  // `client` is taken, or of no use any more.
+  static wire::Introduction Introduction();
   static base::Expected<std::shared_ptr<Connection>> AwaitWelcome(
-      base::UniqueFd& socket, base::Nanoseconds deadline);
+      std::optional<wire::SessionClient>& client, base::Nanoseconds deadline);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -79,23 +86,21 @@ class Connection {
   void AwaitEnd(base::Nanoseconds timeout);
 
   // It broke in the midst of a request, after words of the daemon's.
-  [[nodiscard]] bool said_why() const { return said_why_; }
+  [[nodiscard]] bool said_why() const { return client_.said_why(); }
   // No further use of this connection is possible.
   [[nodiscard]] bool broken() const {
     return broken_.load(std::memory_order_acquire);
   }
 
  private:
-  Connection(base::UniqueFd socket, base::UniqueFd doorbell,
+  Connection(wire::SessionClient client, base::UniqueFd doorbell,
              base::Mapping mapping, const wire::Welcome& welcome);
 
-  const base::UniqueFd socket_;
+  wire::SessionClient client_;
   const base::UniqueFd doorbell_;
   const base::Mapping mapping_;
   const wire::Welcome welcome_;
   RingClient ring_;
-  uint32_t last_request_ = 1;  // 1 was the Hello
-  bool said_why_ = false;
   std::atomic<bool> broken_{false};
 };
 

@@ -256,6 +256,13 @@ bool FakeDaemon::ServeSocket(Session& session) {
 
 wire::Frame FakeDaemon::Answer(Session& session, wire::Frame& request) {
   const base::MutexLock lock(mutex_);
+  if (session.ring.data() != nullptr) {
+    seen_.copiers.clear();
+    const auto* ring = reinterpret_cast<const wire::Ring*>(session.ring.data());
+    for (const wire::CopyRecord& record : ring->copies) {
+      if (record.context != 0) seen_.copiers.insert(record.context);
+    }
+  }
   switch (request.verb) {
     case wire::Verb::kHello:
       ++seen_.hellos;

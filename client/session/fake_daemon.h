@@ -103,6 +103,8 @@ class FakeDaemon {
     wire::SetQueue last_queue{};
     uint64_t queues = 0;
     std::set<uint32_t> contexts, buffers;
+    // Contexts whose copies the last session to ask for something shows.
+    std::set<uint32_t> copiers;
     std::map<uint32_t, uint32_t> core_masks;  // by context
     // Likewise: the first extent of the first input.
     std::map<uint32_t, uint32_t> shapes;

@@ -13,8 +13,9 @@
 #include <utility>
 
 #include "base/posix/socket.h"
-#include "client/session/fork_shelf.h"
-#include "client/session/session_target.h"
+#include "client/session/fork_cleanup.h"
+#include "client/session/pending_runs.h"
+#include "client/session/requests.h"
 
 namespace rknnd::client {
 namespace {
@@ -43,8 +44,8 @@ void Drain(int fd) {
 
 }  // namespace
 
-Expected<std::shared_ptr<SessionNotice>> SessionNotice::Make(
-    SessionTarget& target, uint32_t number) {
+Expected<std::shared_ptr<RunNotice>> RunNotice::Make(NoticeTable& table,
+                                                     PendingRuns& runs) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return base::ErrnoError(errno, "make an epoll set");
   Expected<UniqueFd> counter = base::MakeEventFd();
@@ -56,54 +57,55 @@ Expected<std::shared_ptr<SessionNotice>> SessionNotice::Make(
       return std::move(watched).error();
     }
   }
-  return std::shared_ptr<SessionNotice>(new SessionNotice(
-      target, number, std::move(epoll), *std::move(counter), std::move(timer)));
+  return std::shared_ptr<RunNotice>(new RunNotice(
+      table, runs, std::move(epoll), *std::move(counter), std::move(timer)));
 }
 
-SessionNotice::SessionNotice(SessionTarget& target, uint32_t number,
-                             UniqueFd epoll, UniqueFd counter, UniqueFd timer)
-    : target_(target),
-      number_(number),
+RunNotice::RunNotice(NoticeTable& table, PendingRuns& runs, UniqueFd epoll,
+                     UniqueFd counter, UniqueFd timer)
+    : table_(table),
+      runs_(runs),
       epoll_(std::move(epoll)),
       counter_(std::move(counter)),
-      timer_(std::move(timer)) {
+      timer_(std::move(timer)),
+      number_(table.Add(*this)) {
   for (const int fd : {epoll_.get(), counter_.get(), timer_.get()}) {
-    ForkShelf::Get().AddFd(fd);
+    ForkCleanup::Get().AddFd(fd);
   }
 }
 
-SessionNotice::~SessionNotice() {
-  target_.ForgetNotice(number_);
+RunNotice::~RunNotice() {
+  table_.Remove(number_);
   for (const int fd : {epoll_.get(), counter_.get(), timer_.get()}) {
-    ForkShelf::Get().RemoveFd(fd);
+    ForkCleanup::Get().RemoveFd(fd);
   }
   const base::MutexLock lock(mutex_);
   Detach();
 }
 
-void SessionNotice::Detach() {
+void RunNotice::Detach() {
   if (!socket_.valid()) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
-  ForkShelf::Get().RemoveFd(socket_.get());
+  ForkCleanup::Get().RemoveFd(socket_.get());
   socket_.reset();
 }
 
-void SessionNotice::Attach(UniqueFd socket) {
+void RunNotice::Attach(UniqueFd socket) {
   const base::MutexLock lock(mutex_);
   Detach();
   // A set that was closed by the program cannot watch: nobody looks at it.
   if (!Watch(epoll_.get(), socket.get()).ok()) return;
-  ForkShelf::Get().AddFd(socket.get());
+  ForkCleanup::Get().AddFd(socket.get());
   socket_ = std::move(socket);
   delay_ = 0;
 }
 
-bool SessionNotice::attached() {
+bool RunNotice::attached() {
   const base::MutexLock lock(mutex_);
   return socket_.valid();
 }
 
-void SessionNotice::Clear(bool runs) {
+void RunNotice::Clear(bool runs) {
   bool was_timed = false;
   bool gone = false;
   {
@@ -126,7 +128,7 @@ void SessionNotice::Clear(bool runs) {
     }
     gone = !socket_.valid();
   }
-  if (gone && !target_.RestoreNotice(*this) && runs) {
+  if (gone && !table_.Restore(*this) && runs) {
     Nanoseconds delay = 0;
     {
       const base::MutexLock lock(mutex_);
@@ -136,16 +138,16 @@ void SessionNotice::Clear(bool runs) {
     }
     RemindIn(delay);
   }
-  if (was_timed) target_.TendFlights();
+  if (was_timed) runs_.Advance();
 }
 
-void SessionNotice::Remind() {
+void RunNotice::Remind() {
   const base::MutexLock lock(mutex_);
   if (std::exchange(reminded_, true)) return;
   base::SignalEventFd(counter_.get());
 }
 
-void SessionNotice::RemindIn(Nanoseconds delay) {
+void RunNotice::RemindIn(Nanoseconds delay) {
   const base::MutexLock lock(mutex_);
   itimerspec at = {};
   at.it_value.tv_sec = static_cast<time_t>(delay / base::kSecond);
@@ -153,6 +155,76 @@ void SessionNotice::RemindIn(Nanoseconds delay) {
       static_cast<decltype(at.it_value.tv_nsec)>(delay % base::kSecond);
   timerfd_settime(timer_.get(), 0, &at, nullptr);
   timed_ = true;
+}
+
+// ---- the session's ----------------------------------------------------------
+
+uint32_t NoticeTable::Add(RunNotice& notice) {
+  const uint32_t number = fences_.Reserve();
+  const base::MutexLock lock(mutex_);
+  notices_[number] = &notice;
+  return number;
+}
+
+void NoticeTable::Remove(uint32_t number) {
+  {
+    const base::MutexLock lock(mutex_);
+    notices_.erase(number);
+  }
+  fences_.GiveBack(number);
+}
+
+Expected<void> NoticeTable::Attach(Connection& connection, uint32_t number) {
+  auto ends = base::BytePair();
+  if (!ends.ok()) return std::move(ends).error();
+  Expected<void> done =
+      RegisterFenceOn(connection, number, true, ends->second.get());
+  if (!done.ok()) return done;
+  // It may be gone meanwhile; then its number is given back.
+  const base::MutexLock lock(mutex_);
+  const auto notice = notices_.find(number);
+  if (notice != notices_.end()) notice->second->Attach(std::move(ends->first));
+  return {};
+}
+
+Expected<void> NoticeTable::Replay(Connection& connection, const Grace& grace) {
+  std::vector<uint32_t> numbers;
+  {
+    const base::MutexLock lock(mutex_);
+    for (const auto& [number, notice] : notices_) numbers.push_back(number);
+  }
+  for (const uint32_t number : numbers) {
+    Expected<void> done = Attach(connection, number);
+    if (!grace.GoesOn(connection, done, "a fence")) return done;
+  }
+  return {};
+}
+
+bool NoticeTable::Restore(RunNotice& notice) {
+  const Expected<std::shared_ptr<Connection>> connection =
+      link_.Recover(base::MonotonicClock().Now());
+  if (!connection.ok()) return false;
+  if (notice.attached()) return true;  // by the rebuild
+  // The daemon is there and closed it: another one, then.
+  const SocketAccess access(link_, 0);
+  return access.granted() && Attach(**connection, notice.number()).ok();
+}
+
+void NoticeTable::Remind(uint32_t number) {
+  const base::MutexLock lock(mutex_);
+  const auto notice = notices_.find(number);
+  if (notice != notices_.end()) notice->second->Remind();
+}
+
+void NoticeTable::RemindIn(uint32_t number, Nanoseconds delay) {
+  const base::MutexLock lock(mutex_);
+  const auto notice = notices_.find(number);
+  if (notice != notices_.end()) notice->second->RemindIn(delay);
+}
+
+void NoticeTable::RemindAll() {
+  const base::MutexLock lock(mutex_);
+  for (const auto& [number, notice] : notices_) notice->Remind();
 }
 
 }  // namespace rknnd::client

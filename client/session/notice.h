@@ -8,45 +8,58 @@
 #define CLIENT_SESSION_NOTICE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "base/posix/clock.h"
 #include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
-#include "client/rknnrt/target.h"
+#include "client/session/fence_table.h"
+#include "client/session/link.h"
+#include "client/session/record.h"
 
 namespace rknnd::client {
 
-class SessionTarget;
+class NoticeTable;
+class PendingRuns;
 
-// Thread: any. The lock is a leaf: the session is never called with it.
-class SessionNotice final : public RunNotice {
+// Where a thread sleeps for the ends of many runs: a descriptor that can be
+// read, level-triggered, when one of the runs that name its number ended, or
+// when the daemon is gone and somebody must look after them. Thread: any. The
+// lock is a leaf: the session is never called with it.
+class RunNotice {
  public:
-  static base::Expected<std::shared_ptr<SessionNotice>> Make(
-      SessionTarget& target, uint32_t number);
-  ~SessionNotice() override;
-  SessionNotice(const SessionNotice&) = delete;
-  SessionNotice& operator=(const SessionNotice&) = delete;
+  // The number is nobody's afterwards. `table` and `runs` stay longer.
+  static base::Expected<std::shared_ptr<RunNotice>> Make(NoticeTable& table,
+                                                         PendingRuns& runs);
+  ~RunNotice();
+  RunNotice(const RunNotice&) = delete;
+  RunNotice& operator=(const RunNotice&) = delete;
 
-  [[nodiscard]] int fd() const override { return epoll_.get(); }
-  [[nodiscard]] uint32_t number() const override { return number_; }
-  void Clear(bool runs) override;
-  void Remind() override;
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  [[nodiscard]] uint32_t number() const { return number_; }
+  // To be called before one looks which runs are done, never after: what is
+  // told in between is then seen now or makes `fd` readable again. Where the
+  // daemon is gone it looks once whether another one is there, and comes back
+  // to that by itself. `runs`: whether any are on their way.
+  void Clear(bool runs);
+  // `fd` stays readable until the next Clear.
+  void Remind();
+  // `fd` can be read after `delay`, if not before.
+  void RemindIn(base::Nanoseconds delay);
 
   // The program's end of a socket whose other end the daemon has.
   void Attach(base::UniqueFd socket);
   [[nodiscard]] bool attached();
-  // `fd` can be read after `delay`, if not before.
-  void RemindIn(base::Nanoseconds delay);
 
  private:
-  SessionNotice(SessionTarget& target, uint32_t number, base::UniqueFd epoll,
-                base::UniqueFd counter, base::UniqueFd timer);
+  RunNotice(NoticeTable& table, PendingRuns& runs, base::UniqueFd epoll,
+            base::UniqueFd counter, base::UniqueFd timer);
   void Detach() RKNND_REQUIRES(mutex_);
 
-  SessionTarget& target_;
-  const uint32_t number_;
+  NoticeTable& table_;
+  PendingRuns& runs_;
   const base::UniqueFd epoll_, counter_, timer_;
 
   base::Mutex mutex_;
@@ -54,6 +67,37 @@ class SessionNotice final : public RunNotice {
   bool reminded_ RKNND_GUARDED_BY(mutex_) = false;
   bool timed_ RKNND_GUARDED_BY(mutex_) = false;
   base::Nanoseconds delay_ RKNND_GUARDED_BY(mutex_) = 0;
+  const uint32_t number_;  // last: with it others find this
+};
+
+// A session's notices, by number. Thread: any. The lock is held before a
+// notice's, and no other.
+class NoticeTable {
+ public:
+  NoticeTable(SessionLink& link, FenceTable& fences)
+      : link_(link), fences_(fences) {}
+
+  // Gives the daemon a new end of a notice's socket; with access.
+  base::Expected<void> Attach(Connection& connection, uint32_t number);
+  // All of them, the next daemon; with access.
+  base::Expected<void> Replay(Connection& connection, const Grace& grace);
+  // Its daemon is gone: looks once whether one is there; whether the notice has
+  // its socket again.
+  bool Restore(RunNotice& notice);
+
+  // With access.
+  uint32_t Add(RunNotice& notice);
+  void Remove(uint32_t number);
+  // Where there is one of that number.
+  void Remind(uint32_t number);
+  void RemindIn(uint32_t number, base::Nanoseconds delay);
+  void RemindAll();
+
+ private:
+  SessionLink& link_;
+  FenceTable& fences_;
+  base::Mutex mutex_;
+  std::map<uint32_t, RunNotice*> notices_ RKNND_GUARDED_BY(mutex_);
 };
 
 }  // namespace rknnd::client

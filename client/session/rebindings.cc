@@ -1,107 +1,26 @@
-// What started runs keep: a run has the bindings of its start, also when it is
-// put to another daemon, or to the same one once more, after its context was
-// bound anew. Called on the program's threads.
+// Of PendingRuns, those whose context was bound anew: each is put into the ring
+// with what was bound when it was started. Called on the program's threads.
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "client/rknnrt/log.h"
+#include "client/session/pending_runs.h"
 #include "client/session/requests.h"
+#include "client/target/log.h"
 
 namespace rknnd::client {
 
 using base::Code;
 using base::Expected;
 
-void SessionTarget::KeepBinding(uint32_t context, const Port& port,
-                                const ContextRecord& record) {
-  const base::MutexLock lock(flights_mutex_);
-  LandAll();
-  for (auto kept = rebindings_.begin(); kept != rebindings_.end();) {
-    const bool wanted = std::any_of(
-        flights_.begin(), flights_.end(), [&](const Flight* flight) {
-          return flight->job.context == kept->context &&
-                 flight->bound_at < kept->serial;
-        });
-    kept = wanted ? std::next(kept) : rebindings_.erase(kept);
-  }
-  // Nobody saw what was bound since the last change and is no more.
-  uint64_t last = 0;
-  for (const Rebinding& kept : rebindings_) {
-    if (kept.context == context && kept.port == port) last = kept.serial;
-  }
-  const bool seen =
-      std::any_of(flights_.begin(), flights_.end(), [&](const Flight* flight) {
-        return flight->job.context == context && flight->bound_at >= last;
-      });
-  if (!seen) return;
-  rebindings_.push_back(
-      {context, port, BoundNow(record, port), ++last_rebinding_});
-  rebinds_.store(true, std::memory_order_release);
-}
+namespace {
 
-SessionTarget::Bound SessionTarget::BoundNow(const ContextRecord& record,
-                                             const Port& port) {
-  const auto frame = record.frames.find(port);
-  if (frame != record.frames.end()) return frame->second;
-  const auto binding = record.bindings.find(port);
-  if (binding != record.bindings.end()) return binding->second;
-  return {};
-}
-
-SessionTarget::Bound SessionTarget::BoundThen(const Flight& flight,
-                                              const ContextRecord& record,
-                                              const Port& port) const {
-  for (const Rebinding& kept : rebindings_) {
-    if (kept.context == flight.job.context && kept.port == port &&
-        kept.serial > flight.bound_at) {
-      return kept.before;
-    }
-  }
-  return BoundNow(record, port);
-}
-
-bool SessionTarget::IsOutdated(const Flight& flight) const {
-  return std::any_of(
-      rebindings_.begin(), rebindings_.end(), [&](const Rebinding& kept) {
-        return kept.context == flight.job.context &&
-               kept.serial > flight.bound_at &&
-               (kept.port.set == 0 || kept.port.set == flight.job.set);
-      });
-}
-
-SessionTarget::PortsThen SessionTarget::BindingsOf(const Flight& flight) const {
-  const uint32_t context = flight.job.context;
-  const auto record = contexts_.find(context);
-  PortsThen ports;
-  if (record == contexts_.end()) return ports;
-  for (const Rebinding& kept : rebindings_) {
-    if (kept.context != context || kept.serial <= flight.bound_at) continue;
-    if (kept.port.set != 0 && kept.port.set != flight.job.set) continue;
-    const Port& port = kept.port;
-    if (std::any_of(ports.begin(), ports.end(),
-                    [&](const auto& other) { return other.first == port; })) {
-      continue;
-    }
-    Bound bound = BoundThen(flight, record->second, port);
-    // What a set did not bind was as in set 0.
-    if (bound.index() == 0 && port.set != 0) {
-      bound =
-          BoundThen(flight, record->second, {0, port.direction, port.index});
-    }
-    ports.emplace_back(port, std::move(bound));
-  }
-  return ports;
-}
-
-Expected<void> SessionTarget::BindPorts(Connection& connection,
-                                        uint32_t context,
-                                        const PortsThen& ports) {
+Expected<void> BindPorts(Connection& connection, uint32_t context,
+                         const BindingHistory::PortsThen& ports) {
   for (const auto& [port, bound] : ports) {
     Expected<void> done;
     if (const auto* frame = std::get_if<FrameBinding>(&bound)) {
@@ -116,10 +35,25 @@ Expected<void> SessionTarget::BindPorts(Connection& connection,
   return {};
 }
 
-void SessionTarget::BindBack(Connection& connection, uint32_t context,
-                             const PortsThen& ports) {
-  const auto record = contexts_.find(context);
-  if (record == contexts_.end()) return;
+}  // namespace
+
+void PendingRuns::KeepBinding(uint32_t context, const PortKey& port,
+                              const ContextRecord& record) {
+  const base::MutexLock lock(mutex_);
+  CompleteAll();
+  std::vector<BindingHistory::Start> runs;
+  for (const PendingRun* run : runs_) {
+    runs.push_back(run->start());
+  }
+  if (history_.Keep(context, port, record, runs)) {
+    rebinds_.store(true, std::memory_order_release);
+  }
+}
+
+void PendingRuns::BindBack(Connection& connection, uint32_t context,
+                           const BindingHistory::PortsThen& ports) {
+  const auto record = record_.contexts.find(context);
+  if (record == record_.contexts.end()) return;
   // One that cannot be had again keeps no other from it: a later run would use
   // what this one did.
   for (const auto& [port, then] : ports) {
@@ -144,96 +78,98 @@ void SessionTarget::BindBack(Connection& connection, uint32_t context,
   }
 }
 
-SessionTarget::Flight* SessionTarget::LaunchDue(Connection& connection) {
+PendingRuns::PendingRun* PendingRuns::SubmitDue(Connection& connection) {
   const base::Nanoseconds now = clock_.Now();
-  for (size_t i = 0; i < flights_.size() && flying_on_.get() == &connection;) {
-    Flight& flight = *flights_[i];
-    if (flight.state == Flight::State::kWaiting) {
-      if (flight.retry_at > now) return nullptr;
-      if (IsOutdated(flight)) return &flight;
-      if (!Launch(flight)) return nullptr;
+  for (size_t i = 0; i < runs_.size() && submits_to_.get() == &connection;) {
+    PendingRun& run = *runs_[i];
+    if (run.state == PendingRun::State::kWaiting) {
+      if (run.retry_at > now) return nullptr;
+      if (history_.IsOutdated(run.start())) return &run;
+      if (!Submit(run)) return nullptr;
     }
     // It is not there any more when its time was up.
-    if (i < flights_.size() && flights_[i] == &flight) ++i;
+    if (i < runs_.size() && runs_[i] == &run) ++i;
   }
   return nullptr;
 }
 
-bool SessionTarget::LaunchAsBound(Connection& connection, Flight& flight,
-                                  const Expected<void>& bound) {
+bool PendingRuns::SubmitAsBound(Connection& connection, PendingRun& run,
+                                const Expected<void>& bound) {
   // Taken back meanwhile, or its time was up.
-  if (flight.state != Flight::State::kWaiting) return true;
+  if (run.state != PendingRun::State::kWaiting) return true;
   if (bound.ok()) {
-    if (Launch(flight)) return true;
-    MakeWait(flight);
+    if (Submit(run)) return true;
+    MakeWait(run);
     return false;
   }
-  if (IsPassing(connection, bound.error())) {
-    MakeWait(flight);
+  if (grace_.IsPassing(connection, bound.error())) {
+    MakeWait(run);
     return false;
   }
-  EndHere(flight, bound.error().code,
+  EndHere(run, bound.error().code,
           "rknnd went away, and what the run was bound to cannot be bound "
           "again: " +
               bound.error().message);
   return true;
 }
 
-void SessionTarget::LaunchWaiting(Connection& connection) {
+void PendingRuns::SubmitWaiting(Connection& connection) {
   for (;;) {
     RunRef kept;
-    Flight* flight = nullptr;
+    PendingRun* run = nullptr;
     uint32_t context = 0;
-    PortsThen then;
+    BindingHistory::PortsThen then;
     {
-      const base::MutexLock lock(flights_mutex_);
-      flight = LaunchDue(connection);
-      if (flight == nullptr) return;
-      kept = RunRef(flight);
-      context = flight->job.context;
-      then = BindingsOf(*flight);
+      const base::MutexLock lock(mutex_);
+      run = SubmitDue(connection);
+      if (run == nullptr) return;
+      kept = RunRef(run);
+      context = run->job.context;
+      if (const ContextRecord* record = record_.FindContext(context)) {
+        then = history_.BindingsOf(run->start(), *record);
+      }
       held_ = context;
     }
     // Nobody else's runs of the context are begun until it is as it was.
     const Expected<void> bound = BindPorts(connection, context, then);
-    bool launched = false;
+    bool submitted = false;
     {
-      const base::MutexLock lock(flights_mutex_);
-      launched = LaunchAsBound(connection, *flight, bound);
+      const base::MutexLock lock(mutex_);
+      submitted = SubmitAsBound(connection, *run, bound);
     }
     // The daemon reads the ring before it hears this.
     BindBack(connection, context, then);
     {
-      const base::MutexLock lock(flights_mutex_);
+      const base::MutexLock lock(mutex_);
       held_ = 0;
     }
     hold_over_.notify_all();
-    if (!launched) return;
+    if (!submitted) return;
   }
 }
 
-void SessionTarget::TryRetryOutdated() {
+void PendingRuns::TryRetryOutdated() {
   {
-    const base::MutexLock lock(flights_mutex_);
+    const base::MutexLock lock(mutex_);
     bool wanted = false;
-    for (const Flight* flight : flights_) {
-      wanted |= flight->state == Flight::State::kWaiting && IsOutdated(*flight);
+    for (const PendingRun* run : runs_) {
+      wanted |= run->state == PendingRun::State::kWaiting &&
+                history_.IsOutdated(run->start());
     }
     if (!wanted) return;
   }
-  if (!TakeTurn(0)) return;
-  if (const auto connection = Current()) LaunchWaiting(*connection);
-  GiveTurn();
+  const SocketAccess access(link_, 0);
+  if (!access.granted()) return;
+  if (const auto connection = link_.Current()) SubmitWaiting(*connection);
 }
 
-std::optional<Ticket> SessionTarget::SubmitRun(RingClient& ring,
-                                               const wire::Submission& job) {
+std::optional<Ticket> PendingRuns::Submit(RingClient& ring,
+                                          const wire::Submission& job) {
   if (!rebinds_.load(std::memory_order_acquire)) return ring.Submit(job);
   {
-    const base::MutexLock lock(flights_mutex_);
+    const base::MutexLock lock(mutex_);
     if (held_ != 0 && held_ == job.context) {
-      hold_over_.wait_for(flights_mutex_,
-                          std::chrono::nanoseconds(RingClient::kSlice));
+      hold_over_.wait_for(mutex_, std::chrono::nanoseconds(RingClient::kSlice));
     }
     if (held_ != 0 && held_ == job.context) return std::nullopt;
     std::optional<Ticket> ticket = ring.TrySubmit(job);

@@ -1,25 +1,23 @@
-// How a session asks: one request at a time, with the turn, again on the next
-// daemon when the one that had it died. Included by the files that are
-// SessionTarget's calls, and by nobody else; on the program's threads.
+// What a session asks of a daemon: one request of the session socket each, on
+// the connection that it is given. Used where a call is made for the first time
+// and where it is replayed for the next daemon. Thread: the one with access to
+// the socket.
 
 #ifndef CLIENT_SESSION_REQUESTS_H_
 #define CLIENT_SESSION_REQUESTS_H_
 
 #include <cstddef>
-#include <memory>
-#include <string>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "client/session/session_target.h"
-#include "client/session/turn.h"
+#include "base/posix/clock.h"
+#include "base/posix/expected.h"
+#include "client/session/connection.h"
+#include "client/session/record.h"
+#include "client/target/types.h"
 
 namespace rknnd::client {
-
-// Loading a model compiles it, which takes seconds on a small board.
-inline constexpr base::Nanoseconds kLoadTimeout = 300 * base::kSecond;
-// All else is short, but waits behind the loading of other clients' models.
-inline constexpr base::Nanoseconds kRequestTimeout = 60 * base::kSecond;
 
 template <class Message>
 base::Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
@@ -31,62 +29,59 @@ base::Expected<wire::Frame> Send(Connection& connection, wire::Verb verb,
   return connection.Request(verb, *std::move(body), fds, timeout);
 }
 
-// Before what is answered with a descriptor: one that finds no number free is
-// lost, and the connection with it.
-base::Expected<void> HasRoomForDescriptor();
+// For requests that are answered with a message.
+template <class Reply, class Message>
+base::Expected<Reply> SendFor(Connection& connection, wire::Verb verb,
+                              const Message& message,
+                              base::Nanoseconds timeout = kRequestTimeout) {
+  base::Expected<wire::Frame> reply =
+      Send(connection, verb, message, {}, timeout);
+  if (!reply.ok()) return std::move(reply).error();
+  return wire::Decode<Reply>(reply->body);
+}
 
 inline base::Expected<void> Done(const base::Expected<wire::Frame>& reply) {
   if (!reply.ok()) return reply.error();
   return {};
 }
 
-template <class Step>
-auto SessionTarget::Ask(Step step, Suspect suspect)
-    -> decltype(step(std::declval<Connection&>())) {
-  const base::Nanoseconds deadline =
-      clock_.Now() + kLoadTimeout + LongestRebuild();
-  const Turn turn(*this, deadline);
-  if (!turn.taken()) {
-    return base::Error{base::Code::kDeadlineExceeded,
-                       "another thread's call to rknnd has not ended in time"};
-  }
-  base::Nanoseconds refused_since = 0;
-  Losses losses;
-  for (;;) {
-    base::Expected<std::shared_ptr<Connection>> connection =
-        Connected(deadline);
-    if (!connection.ok()) return std::move(connection).error();
-    auto result = step(**connection);
-    if (result.ok()) return result;
-    // Cut off in the midst of an answer it has other names, too.
-    if ((*connection)->broken()) {
-      const base::Nanoseconds now = clock_.Now();
-      // One that closes the session with a word means what was asked.
-      losses.Add(suspect == Suspect::kYes || (*connection)->said_why(), now);
-      if (losses.TooMany(now, options_.rebuild_bound)) {
-        return losses.ToError(result.error().message);
-      }
-      Pause(losses.Pause());
-    } else if (result.error().code != base::Code::kUnavailable ||
-               !AwaitSuccessor(**connection, deadline, &refused_since)) {
-      return result;
-    }
-  }
-}
+// Before what is answered with a descriptor: one that finds no number free is
+// lost, and the connection with it.
+base::Expected<void> HasRoomForDescriptor();
 
-template <class Step>
-base::Expected<void> SessionTarget::GiveBack(Step step) {
-  const Turn turn(*this, clock_.Now() + kLoadTimeout + LongestRebuild());
-  if (!turn.taken()) {
-    return base::Error{base::Code::kDeadlineExceeded,
-                       "another thread's call to rknnd has not ended in time"};
-  }
-  const std::shared_ptr<Connection> connection = Current();
-  base::Expected<void> done = step(connection.get());
-  // What the daemon held for us went with it.
-  if (connection != nullptr && connection->broken()) return {};
-  return done;
-}
+// Uploads the model first where the daemon does not have it.
+base::Expected<ModelDescription> CreateOn(Connection& connection,
+                                          uint32_t number,
+                                          const ContextRecord& record,
+                                          uint32_t duplicate_of);
+base::Expected<ModelDescription> SetShapesOn(
+    Connection& connection, uint32_t context,
+    const std::vector<InputShape>& shapes);
+base::Expected<void> BindOn(Connection& connection, uint32_t context,
+                            const PortKey& port, const Binding& binding);
+base::Expected<void> BindFrameOn(Connection& connection, uint32_t context,
+                                 uint32_t index, const FrameBinding& frame);
+base::Expected<void> SetQueueOn(Connection& connection, uint32_t context,
+                                const QueuePolicy& policy);
+// `verb`: kSetInternalMemory or kSetWeightMemory.
+base::Expected<void> SetMemoryOn(Connection& connection, wire::Verb verb,
+                                 uint32_t context, const MemoryRange& memory);
+
+base::Expected<void> ImportPhysicalOn(Connection& connection, uint32_t number,
+                                      uint64_t address, uint64_t size,
+                                      base::Nanoseconds timeout);
+base::Expected<void> ImportOn(Connection& connection, uint32_t number, int fd,
+                              uint64_t size, base::Nanoseconds timeout);
+// The making of a buffer failed: drops it where the daemon has only not
+// answered in time.
+void ForgetBuffer(Connection& connection, uint32_t number,
+                  const base::Error& why);
+// Without waiting for an answer.
+void DropBuffer(Connection& connection, uint32_t number);
+
+// `out`: a run tells it; else a run waits for it.
+base::Expected<void> RegisterFenceOn(Connection& connection, uint32_t number,
+                                     bool out, int fd);
 
 }  // namespace rknnd::client
 

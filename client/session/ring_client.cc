@@ -39,12 +39,11 @@ void Store(T& shared, T value) {
 
 }  // namespace
 
-RingClient::RingClient(wire::Ring* ring, int doorbell,
-                       const RingManners& manners)
-    : ring_(ring), doorbell_(doorbell), manners_(manners) {
+RingClient::RingClient(wire::Ring* ring, int doorbell, const RingPolicy& policy)
+    : ring_(ring), doorbell_(doorbell), policy_(policy) {
   const base::MutexLock lock(mutex_);
   tail_ = ring->header.tail.load(std::memory_order_relaxed);
-  sequences_.fill(manners.last_sequence);
+  sequences_.fill(policy.last_sequence);
   for (uint32_t i = 0; i < wire::kRingEntries; ++i) {
     // Slot 0 on top: few threads then use few cache lines.
     free_[i] = wire::kRingEntries - 1 - i;
@@ -78,7 +77,7 @@ RKNND_HOT_PATH std::optional<Ticket> RingClient::Write(
 }
 
 RKNND_HOT_PATH void RingClient::Announce() {
-  if (manners_.marks_waits &&
+  if (policy_.marks_waits &&
       ring_->header.polled.load(std::memory_order_seq_cst) != 0) {
     return;
   }
@@ -154,13 +153,13 @@ RKNND_HOT_PATH bool RingClient::WaitAwake(const Ticket& ticket,
                                           base::Nanoseconds timeout,
                                           base::Nanoseconds now) {
   const base::Nanoseconds longest =
-      manners_.one_cpu ? base::kLongYield : manners_.spin;
+      policy_.one_cpu ? base::kLongYield : policy_.spin;
   Pace& pace = paces_[ticket.pace];
   if (pace.total_ns.load(std::memory_order_relaxed) >= longest ||
       !pace.habit.Try()) {
     return false;
   }
-  if (!manners_.one_cpu) {
+  if (!policy_.one_cpu) {
     const bool done = base::SpinFor(clock_, std::min(longest, timeout),
                                     [this, &ticket] { return IsDone(ticket); });
     pace.habit.Note(done);
@@ -196,7 +195,7 @@ RKNND_HOT_PATH void RingClient::Sleep(const Ticket& ticket,
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   // In one order with the daemon's, which stores `sequence` and then looks who
   // sleeps.
-  if (manners_.marks_waits) asleep.fetch_or(bit, std::memory_order_seq_cst);
+  if (policy_.marks_waits) asleep.fetch_or(bit, std::memory_order_seq_cst);
   const uint32_t seen = word.load(std::memory_order_seq_cst);
   if (seen != ticket.sequence) base::FutexWait(&word, seen, timeout);
   FetchIfCold(ticket.pace);
@@ -205,7 +204,7 @@ RKNND_HOT_PATH void RingClient::Sleep(const Ticket& ticket,
     if (word.load(std::memory_order_relaxed) != seen) {
       base::FutexWakeOne(&word);
     }
-  } else if (manners_.marks_waits) {
+  } else if (policy_.marks_waits) {
     asleep.fetch_and(~bit, std::memory_order_seq_cst);
     if (sleepers.load(std::memory_order_seq_cst) == 0) return;
     // Somebody came meanwhile, whose bit that was: it looks again.
@@ -251,8 +250,8 @@ void RingClient::Abandon(const Ticket& ticket) {
   abandoned_[abandoned_count_++] = ticket;
 }
 
-void RingClient::ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
-                            uint64_t from_device_outputs_get) {
+void RingClient::ReportCopies(uint32_t context, uint64_t to_device_inputs_set,
+                              uint64_t from_device_outputs_get) {
   const base::MutexLock lock(mutex_);
   auto* copier = std::find(copiers_.begin(), copiers_.end(), context);
   if (copier == copiers_.end()) {

@@ -40,7 +40,7 @@ struct Answer {
 };
 
 // What was agreed on at the session's begin.
-struct RingManners {
+struct RingPolicy {
   // Each end says in the ring that it waits (kFeatureSpin).
   bool marks_waits = false;
   // So long at most a thread waits awake; 0: not at all.
@@ -62,7 +62,7 @@ class RingClient {
   static constexpr uint32_t kMostRuns = wire::kRingEntries - 1;
 
   // Both must stay as long as this. `doorbell` is an eventfd.
-  RingClient(wire::Ring* ring, int doorbell, const RingManners& manners = {});
+  RingClient(wire::Ring* ring, int doorbell, const RingPolicy& policy = {});
 
   // Hands one entry to the daemon, whose slot and sequence are set here. With
   // all slots in use it waits, one slice at most; empty: none came free for it.
@@ -93,8 +93,8 @@ class RingClient {
 
   // Shows the daemon what was copied for `context`, in all. No system call. A
   // process with more contexts than there are records keeps the rest to itself.
-  void ShowCopies(uint32_t context, uint64_t to_device_inputs_set,
-                  uint64_t from_device_outputs_get);
+  void ReportCopies(uint32_t context, uint64_t to_device_inputs_set,
+                    uint64_t from_device_outputs_get);
   // The context is gone; its record is another's.
   void ForgetCopies(uint32_t context);
 
@@ -128,7 +128,7 @@ class RingClient {
 
   wire::Ring* const ring_;
   const int doorbell_;
-  const RingManners manners_;
+  const RingPolicy policy_;
   const base::MonotonicClock clock_;
   std::array<Pace, kPaces> paces_;
   // Threads that sleep on each slot: several may wait for one run.

@@ -127,9 +127,9 @@ TEST_F(RingClientTest, CodeThatDoesNotExistIsUnknown) {
 }
 
 TEST_F(RingClientTest, CopiesOfAContextStandInOneRecord) {
-  client_.ShowCopies(7, 100, 10);
-  client_.ShowCopies(8, 5, 0);
-  client_.ShowCopies(7, 200, 20);
+  client_.ReportCopies(7, 100, 10);
+  client_.ReportCopies(8, 5, 0);
+  client_.ReportCopies(7, 200, 20);
   const wire::CopyRecord* copies = ring()->copies;
   EXPECT_EQ(copies[0].context, 7U);
   EXPECT_EQ(copies[0].to_device_inputs_set, 200U);
@@ -140,11 +140,11 @@ TEST_F(RingClientTest, CopiesOfAContextStandInOneRecord) {
 
 TEST_F(RingClientTest, RecordOfAContextThatIsGoneIsUsedAgain) {
   for (uint32_t i = 1; i <= wire::kCopyRecords; ++i)
-    client_.ShowCopies(i, 1, 1);
-  client_.ShowCopies(1000, 2, 2);  // no room: not seen
+    client_.ReportCopies(i, 1, 1);
+  client_.ReportCopies(1000, 2, 2);  // no room: not seen
   client_.ForgetCopies(3);
   EXPECT_EQ(ring()->copies[2].context, 0U);
-  client_.ShowCopies(1000, 3, 3);
+  client_.ReportCopies(1000, 3, 3);
   EXPECT_EQ(ring()->copies[2].context, 1000U);
   EXPECT_EQ(ring()->copies[2].to_device_inputs_set, 3U);
 }
@@ -152,9 +152,9 @@ TEST_F(RingClientTest, RecordOfAContextThatIsGoneIsUsedAgain) {
 // Both counters, and the number of a slot's job, wrap after 2^32.
 TEST_F(RingClientTest, CountersGoOnAfterTheyWrap) {
   ring()->header.tail.store(0xfffffff0);
-  RingManners manners;
-  manners.last_sequence = 0xfffffff0;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.last_sequence = 0xfffffff0;
+  RingClient client(ring(), doorbell_.get(), policy);
   for (uint32_t i = 0; i < 40; ++i) {
     wire::Submission job{};
     job.context = i;
@@ -172,9 +172,9 @@ TEST_F(RingClientTest, CountersGoOnAfterTheyWrap) {
 }
 
 TEST_F(RingClientTest, DoorbellIsLeftOutWhileSomebodyLooks) {
-  RingManners manners;
-  manners.marks_waits = true;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), policy);
   ring()->header.polled.store(1);
   ASSERT_TRUE(client.Submit({}).has_value());
   uint64_t rings = 0;
@@ -195,9 +195,9 @@ TEST_F(RingClientTest, DaemonThatDoesNotSaySoIsAlwaysRungFor) {
 }
 
 TEST_F(RingClientTest, WhoSleepsSaysSoAndTakesItBack) {
-  RingManners manners;
-  manners.marks_waits = true;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), policy);
   const Ticket ticket = client.Submit({}).value_or(Ticket{});
   std::atomic<uint32_t>& asleep = ring()->header.asleep[ticket.slot / 32];
   std::thread daemon([&] {
@@ -212,10 +212,10 @@ TEST_F(RingClientTest, WhoSleepsSaysSoAndTakesItBack) {
 }
 
 TEST_F(RingClientTest, AnswerWithinTheTimeAwakeNeedsNoSleep) {
-  RingManners manners;
-  manners.marks_waits = true;
-  manners.spin = 3600 * base::kSecond;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  policy.spin = 3600 * base::kSecond;
+  RingClient client(ring(), doorbell_.get(), policy);
   const Ticket ticket = client.Submit({}).value_or(Ticket{});
   std::thread daemon([&] { Complete(ticket); });  // and wakes nobody
   EXPECT_TRUE(client.Wait(ticket, 3600 * base::kSecond));
@@ -223,10 +223,10 @@ TEST_F(RingClientTest, AnswerWithinTheTimeAwakeNeedsNoSleep) {
 }
 
 TEST_F(RingClientTest, NobodyWaitsAwakeForJobsThatTakeLonger) {
-  RingManners manners;
-  manners.marks_waits = true;
-  manners.spin = 900 * base::kMillisecond;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  policy.spin = 900 * base::kMillisecond;
+  RingClient client(ring(), doorbell_.get(), policy);
   for (int i = 0; i < 40; ++i) {
     const Ticket slow = client.Submit({}).value_or(Ticket{});
     Complete(slow);
@@ -246,13 +246,13 @@ TEST_F(RingClientTest, NobodyWaitsAwakeForJobsThatTakeLonger) {
   const base::Nanoseconds awake = OwnCpuTime() - before;
   daemon.join();
   // However busy the machine is: a small part of the time awake.
-  EXPECT_LT(awake, manners.spin / 20);
+  EXPECT_LT(awake, policy.spin / 20);
 }
 
 TEST_F(RingClientTest, WhoGivesUpLeavesTheOthersMarked) {
-  RingManners manners;
-  manners.marks_waits = true;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), policy);
   const Ticket ticket = *client.Submit({});
   std::thread patient(
       [&] { EXPECT_TRUE(client.Wait(ticket, 20 * base::kSecond)); });
@@ -268,9 +268,9 @@ TEST_F(RingClientTest, WhoGivesUpLeavesTheOthersMarked) {
 
 // The daemon wakes one, as the bit says that somebody sleeps.
 TEST_F(RingClientTest, OneWakeUpIsEnoughForAllWhoWaitForARun) {
-  RingManners manners;
-  manners.marks_waits = true;
-  RingClient client(ring(), doorbell_.get(), manners);
+  RingPolicy policy;
+  policy.marks_waits = true;
+  RingClient client(ring(), doorbell_.get(), policy);
   for (int round = 0; round < 200; ++round) {
     const Ticket ticket = *client.Submit({});
     std::vector<std::thread> threads;

@@ -20,7 +20,7 @@
 #include "base/posix/socket.h"
 #include "client/include/rknn_api.h"
 #include "client/session/fake_daemon.h"
-#include "client/session/session_target.h"
+#include "client/session/target.h"
 
 namespace rknnd::client {
 
@@ -49,7 +49,7 @@ class StartedRunsFixture : public testing::Test {
 
   void SetUp() override { Open(Options()); }
   void Open(SessionOptions options) {
-    auto opened = SessionTarget::Open(std::move(options));
+    auto opened = Target::Open(std::move(options));
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     target_ = *std::move(opened);
     MakeRunnable(kContext);
@@ -134,7 +134,7 @@ class StartedRunsFixture : public testing::Test {
   StartedRun none_;
   FakeDaemon daemon_{testing::TempDir() + "started_runs_test." +
                      std::to_string(getpid()) + ".sock"};
-  std::shared_ptr<SessionTarget> target_;
+  std::shared_ptr<Target> target_;
 };
 
 }  // namespace rknnd::client

@@ -1,7 +1,7 @@
 // Texts of calls that end without an answer: who has the cores that a run
 // waited for, and what is known of daemons that went away under a call.
 
-#include <poll.h>
+#include "client/session/unanswered.h"
 
 #include <algorithm>
 #include <string>
@@ -47,21 +47,20 @@ std::string HoldersOf(const std::vector<wire::CoreReport>& cores) {
 
 }  // namespace
 
-std::string SessionTarget::WhyUnanswered() {
-  const Nanoseconds deadline = clock_.Now() + kReportPatience;
-  const Turn turn(*this, deadline);
-  if (!turn.taken()) {
+std::string WhyUnanswered(SessionLink& link) {
+  const base::MonotonicClock clock;
+  const Nanoseconds deadline = clock.Now() + kReportPatience;
+  const SocketAccess access(link, deadline);
+  if (!access.granted()) {
     return "why is not known, as another call of this program waits for rknnd, "
            "too (rknnctl status)";
   }
-  const std::shared_ptr<Connection> connection = Current();
+  const std::shared_ptr<Connection> connection = link.Current();
   if (connection == nullptr) return kSilent;
   const wire::ReportRequest request{rknnd_v1_ReportKind_REPORT_STATUS};
-  const Expected<wire::Frame> reply =
-      Send(*connection, wire::Verb::kReport, request, {},
-           std::max<Nanoseconds>(deadline - clock_.Now(), 1));
-  if (!reply.ok()) return kSilent;
-  const Expected<wire::Report> report = wire::Decode<wire::Report>(reply->body);
+  const auto report =
+      SendFor<wire::Report>(*connection, wire::Verb::kReport, request,
+                            std::max<Nanoseconds>(deadline - clock.Now(), 1));
   if (!report.ok()) return kSilent;
   const std::string holders = HoldersOf(report->core_reports);
   if (holders.empty()) {
@@ -70,10 +69,6 @@ std::string SessionTarget::WhyUnanswered() {
   }
   return holders + ", and " + std::to_string(report->jobs_queued) +
          " wait (rknnctl top; scheduler.longest_run bounds each)";
-}
-
-void SessionTarget::Pause(Nanoseconds time) {
-  if (time > 0) poll(nullptr, 0, static_cast<int>(time / base::kMillisecond));
 }
 
 Error Losses::ToError(const std::string& last) const {

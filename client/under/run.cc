@@ -36,6 +36,8 @@ constexpr char kHelp[] =
     "                  local: (sets RKNND_TARGET)\n"
     "  --log-level N   what the library tells on stderr, 0 (nothing), 1\n"
     "                  (errors, as without it) to 5 (sets RKNN_LOG_LEVEL)\n"
+    "  --python        rknnd's Python modules rknnlite and rknn in place of\n"
+    "                  the vendor's (puts their folder into PYTHONPATH)\n"
     "  --version       print the version, and end\n"
     "  --help          print this, and end\n";
 
@@ -71,9 +73,23 @@ std::vector<std::string> Folders() {
           (prefix / "lib").string()};
 }
 
+// Of package python3-rknnd, or the build tree's link to it; "" where neither
+// is.
+std::string PythonFolder() {
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error)
+          .parent_path()
+          .parent_path() /
+      "lib/python3/rknnd-shims";
+  return std::filesystem::exists(folder / "rknnlite", error) ? folder.string()
+                                                             : "";
+}
+
 struct Asked {
   std::string target;
   std::string log_level;
+  bool python = false;
 };
 
 int Start(const Asked& asked, char** command) {
@@ -89,6 +105,15 @@ int Start(const Asked& asked, char** command) {
   // environment of what they start.
   Set("LD_LIBRARY_PATH", PutInFront(*ours, FromEnv("LD_LIBRARY_PATH")));
   Set("LD_AUDIT", PutInFront(*ours + "/" + kUnderModule, FromEnv("LD_AUDIT")));
+  if (asked.python) {
+    const std::string folder = PythonFolder();
+    if (folder.empty()) {
+      return Fail(kFailed,
+                  "--python: the modules are missing: install package "
+                  "python3-rknnd");
+    }
+    Set("PYTHONPATH", PutInFront(folder, FromEnv("PYTHONPATH")));
+  }
   if (!asked.target.empty()) Set("RKNND_TARGET", asked.target);
   if (!asked.log_level.empty()) Set("RKNN_LOG_LEVEL", asked.log_level);
 
@@ -99,10 +124,11 @@ int Start(const Asked& asked, char** command) {
 }
 
 int Main(int argc, char** argv) {
-  enum : int { kTarget = 256, kLogLevel, kVersion, kHelpOption };
+  enum : int { kTarget = 256, kLogLevel, kPython, kVersion, kHelpOption };
   const option options[] = {
       {"target", required_argument, nullptr, kTarget},
       {"log-level", required_argument, nullptr, kLogLevel},
+      {"python", no_argument, nullptr, kPython},
       {"version", no_argument, nullptr, kVersion},
       {"help", no_argument, nullptr, kHelpOption},
       {nullptr, 0, nullptr, 0}};
@@ -126,6 +152,9 @@ int Main(int argc, char** argv) {
           return BadUsage("--log-level '" + asked.log_level +
                           "' is none of 0 to 5");
         }
+        break;
+      case kPython:
+        asked.python = true;
         break;
       case kVersion:
         std::puts("rknnd-run " RKNND_VERSION);

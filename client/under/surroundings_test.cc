@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class SurroundingsTest : public testing::Test {
+class DaemonFactsTest : public testing::Test {
  protected:
   std::string Make(const std::string& name, bool with_module) {
     const std::string folder = folder_.File(name);
@@ -27,7 +27,7 @@ class SurroundingsTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(SurroundingsTest, FolderWithTheVendorsLibraryAloneIsNotOurs) {
+TEST_F(DaemonFactsTest, FolderWithTheVendorsLibraryAloneIsNotOurs) {
   const std::string vendor = Make("vendor", false);
   const std::string ours = Make("ours", true);
   const auto found = FindOurs({vendor, ours});
@@ -35,20 +35,20 @@ TEST_F(SurroundingsTest, FolderWithTheVendorsLibraryAloneIsNotOurs) {
   EXPECT_EQ(*found, std::filesystem::canonical(ours).string());
 }
 
-TEST_F(SurroundingsTest, WithoutThemTheErrorNamesFoldersAndPackage) {
+TEST_F(DaemonFactsTest, WithoutThemTheErrorNamesFoldersAndPackage) {
   const auto found = FindOurs({Make("vendor", false), "/nowhere"});
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().message, HasSubstr("vendor' and '/nowhere'"));
   EXPECT_THAT(found.error().message, HasSubstr("librknnd1"));
 }
 
-TEST_F(SurroundingsTest, FolderThatTheLoaderWouldCutIsRefused) {
+TEST_F(DaemonFactsTest, FolderThatTheLoaderWouldCutIsRefused) {
   const auto found = FindOurs({Make("a b", true)});
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.error().message, HasSubstr("a b"));
 }
 
-TEST_F(SurroundingsTest, EntryStandsInFrontOnce) {
+TEST_F(DaemonFactsTest, EntryStandsInFrontOnce) {
   EXPECT_EQ(PutInFront("/ours", ""), "/ours");
   EXPECT_EQ(PutInFront("/ours", "/a:/b"), "/ours:/a:/b");
   EXPECT_EQ(PutInFront("/ours", "/a:/ours:/b"), "/ours:/a:/b");

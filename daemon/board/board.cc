@@ -89,8 +89,8 @@ void BoardImpl::Diagnose(FindingsCallback done) {
   });
 }
 
-Surroundings BoardImpl::Here() const {
-  Surroundings here;
+DaemonFacts BoardImpl::Here() const {
+  DaemonFacts here;
   here.version = options_.version;
   here.protocol = wire::kProtocolCurrent;
   here.device = options_.service->device_info();
@@ -112,6 +112,7 @@ void BoardImpl::LookAround() {
         CheckDriver(shared->files, here, npu, &findings);
         CheckSram(shared->files, here, npu, &findings);
         CheckClocks(shared->clocks.Read(), &findings);
+        CheckNpu(shared->files, &findings);
         CheckInterrupts(shared->files, &findings);
         CheckMemory(shared->files, here, npu, &findings);
         CheckLimits(shared->files, here, &findings);

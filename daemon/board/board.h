@@ -58,7 +58,7 @@ class BoardImpl final : public transport::Board {
   void LookAround();
   void OnChecked(Findings findings);
   void OnTested(Findings findings);
-  [[nodiscard]] Surroundings Here() const;
+  [[nodiscard]] DaemonFacts Here() const;
   void Log(const std::vector<std::string>& complaints);
 
   const BoardOptions options_;

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "daemon/board/files.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/board.h"
 
 namespace rknnd::board {
 
 // What this daemon knows without files, taken on the loop.
-struct Surroundings {
+struct DaemonFacts {
   std::string version;    // of the daemon
   uint32_t protocol = 0;  // of the session socket, the highest
   driver::DeviceInfo device;
@@ -58,19 +58,20 @@ std::string RemedyForVendorServer(const VendorServer& server);
 
 // Thread: any. All read files, some of them hundreds.
 using Findings = std::vector<transport::Finding>;
-void CheckVersions(const Surroundings& here, Findings* out);
-void CheckDriver(const Files& files, const Surroundings& here,
+void CheckVersions(const DaemonFacts& here, Findings* out);
+void CheckDriver(const Files& files, const DaemonFacts& here,
                  const NpuDriver& npu, Findings* out);
-void CheckSram(const Files& files, const Surroundings& here,
+void CheckSram(const Files& files, const DaemonFacts& here,
                const NpuDriver& npu, Findings* out);
+void CheckNpu(const Files& files, Findings* out);
 void CheckInterrupts(const Files& files, Findings* out);
-void CheckMemory(const Files& files, const Surroundings& here,
+void CheckMemory(const Files& files, const DaemonFacts& here,
                  const NpuDriver& npu, Findings* out);
-void CheckLimits(const Files& files, const Surroundings& here, Findings* out);
-void CheckModels(const Surroundings& here, Findings* out);
+void CheckLimits(const Files& files, const DaemonFacts& here, Findings* out);
+void CheckModels(const DaemonFacts& here, Findings* out);
 void CheckClocks(const std::vector<transport::BoardClock>& clocks,
                  Findings* out);
-void CheckNeighbours(const Files& files, const Surroundings& here,
+void CheckNeighbours(const Files& files, const DaemonFacts& here,
                      Findings* out);
 
 }  // namespace rknnd::board

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/board/checks.h"
+#include "daemon/board/npu_figures.h"
 
 namespace rknnd::board {
 namespace {
@@ -95,7 +96,9 @@ Finding WithoutDriver(const NpuDriver& npu, bool soft) {
   }
   if (soft) {
     return {"driver", Level::kNote,
-            "this machine has no NPU: the software NPU answers", ""};
+            "this machine has no NPU: the software NPU answers for ONNX "
+            "models, an emulated NPU of rk3588 for .rknn files",
+            ""};
   }
   return {"driver", Level::kError, "no NPU driver in this kernel",
           "boot a kernel of the board's vendor (CONFIG_ROCKCHIP_RKNPU)"};
@@ -182,7 +185,7 @@ std::string DriverText(const driver::DeviceInfo& device) {
 
 }  // namespace
 
-void CheckVersions(const Surroundings& here, Findings* out) {
+void CheckVersions(const DaemonFacts& here, Findings* out) {
   out->push_back(
       {"versions", Level::kOk,
        absl::StrCat("rknnd ", here.version, ", session protocol ",
@@ -192,7 +195,7 @@ void CheckVersions(const Surroundings& here, Findings* out) {
        ""});
 }
 
-void CheckDriver(const Files& files, const Surroundings& here,
+void CheckDriver(const Files& files, const DaemonFacts& here,
                  const NpuDriver& npu, Findings* out) {
   const bool soft = here.device.kind == "soft";
   if (npu.kind != NpuDriver::Kind::kRknpu) {
@@ -201,9 +204,10 @@ void CheckDriver(const Files& files, const Surroundings& here,
   }
   if (soft) {
     out->push_back({"driver", Level::kWarning,
-                    "this board has an NPU, but the software NPU answers",
-                    "start rknnd with --device rknnrt, of a build that has "
-                    "that device"});
+                    "this board has an NPU, but the software NPU answers, and "
+                    "an emulated one for .rknn files",
+                    "start rknnd with --device auto; its log says why where "
+                    "it cannot use the NPU"});
   } else {
     out->push_back({"driver", Level::kOk, "the kernel has driver rknpu", ""});
   }
@@ -234,8 +238,13 @@ void CheckDriver(const Files& files, const Surroundings& here,
   }
 }
 
-void CheckSram(const Files& files, const Surroundings& here,
+void CheckSram(const Files& files, const DaemonFacts& here,
                const NpuDriver& npu, Findings* out) {
+  if (here.device.kind == "rknpu") {
+    out->push_back(
+        {"sram", Level::kNote, "rknnd does not use the SRAM of this NPU", ""});
+    return;
+  }
   if (here.device.sram_total > 0) {
     out->push_back({"sram", Level::kOk,
                     absl::StrCat(here.device.sram_total / 1024, " KiB of SRAM"),
@@ -275,6 +284,22 @@ void CheckSram(const Files& files, const Surroundings& here,
                     "no SRAM, and the kernel does not say why",
                     absl::StrCat("see 'dmesg | grep -i sram'; ", kWithout)});
   }
+}
+
+void CheckNpu(const Files& files, Findings* out) {
+  const NpuFigures figures = ReadNpuFigures(files);
+  const std::string text = Describe(figures);
+  if (text.empty()) return;  // no NPU, or a kernel that tells root only
+  if (figures.load_was_wrong) {
+    out->push_back({"npu", Level::kWarning,
+                    absl::StrCat(text,
+                                 "; the driver counted a load above 100 "
+                                 "%, as it does after a job that never ended"),
+                    "'rknnctl reset' ends such a job, where it is rknnd's; "
+                    "else boot the board again"});
+    return;
+  }
+  out->push_back({"npu", Level::kOk, text, ""});
 }
 
 void CheckInterrupts(const Files& files, Findings* out) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "daemon/board/checks.h"
-#include "daemon/core/slow_layers.h"
+#include "daemon/core/models/slow_layers.h"
 
 namespace rknnd::board {
 namespace {
@@ -80,7 +80,7 @@ Finding CheckClock(const BoardClock& clock) {
                   "than published, measure with 'rknnctl perf --fix-freq'"};
 }
 
-void CheckHeaps(const Files& files, const Surroundings& here, Findings* out) {
+void CheckHeaps(const Files& files, const DaemonFacts& here, Findings* out) {
   const std::vector<std::string> heaps = files.List("/dev/dma_heap");
   const bool udmabuf = files.Exists("/dev/udmabuf");
   std::string text = absl::StrCat("buffers come from ", here.heaps);
@@ -112,7 +112,7 @@ void CheckHeaps(const Files& files, const Surroundings& here, Findings* out) {
 
 }  // namespace
 
-void CheckMemory(const Files& files, const Surroundings& here,
+void CheckMemory(const Files& files, const DaemonFacts& here,
                  const NpuDriver& npu, Findings* out) {
   CheckHeaps(files, here, out);
   const std::optional<uint64_t> cma = MemInfo(files, "CmaTotal");
@@ -165,7 +165,7 @@ void CheckMemory(const Files& files, const Surroundings& here,
   }
 }
 
-void CheckModels(const Surroundings& here, Findings* out) {
+void CheckModels(const DaemonFacts& here, Findings* out) {
   for (const std::string& slow : here.slow_models) {
     out->push_back(
         {"slow-layers", Level::kWarning, slow, core::kSlowLayersRemedy});
@@ -177,7 +177,7 @@ void CheckModels(const Surroundings& here, Findings* out) {
   }
 }
 
-void CheckLimits(const Files& files, const Surroundings& here, Findings* out) {
+void CheckLimits(const Files& files, const DaemonFacts& here, Findings* out) {
   if (here.open_files < kFilesWanted) {
     out->push_back({"fd-limit", Level::kWarning,
                     absl::StrCat("the daemon may have ", here.open_files,

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/board/checks.h"
 #include "daemon/transport/session/event_log.h"
-#include "daemon/transport/session/peer_home.h"
+#include "daemon/transport/session/peer_origin.h"
 
 namespace rknnd::board {
 namespace {
@@ -187,7 +187,7 @@ std::string RemedyForVendorServer(const VendorServer& server) {
       "): rknnd's gRPC port does what it does, see docs/remote.md");
 }
 
-void CheckNeighbours(const Files& files, const Surroundings& here,
+void CheckNeighbours(const Files& files, const DaemonFacts& here,
                      Findings* out) {
   const std::vector<VendorServer> servers = FindVendorServers(files);
   if (servers.empty()) {

@@ -61,6 +61,7 @@ class ChecksTest : public ::testing::Test {
     CheckDriver(files_, here_, npu, &findings);
     CheckSram(files_, here_, npu, &findings);
     CheckClocks(Clocks(&files_, "").Read(), &findings);
+    CheckNpu(files_, &findings);
     CheckInterrupts(files_, &findings);
     CheckMemory(files_, here_, npu, &findings);
     CheckLimits(files_, here_, &findings);
@@ -71,7 +72,7 @@ class ChecksTest : public ::testing::Test {
 
   testing::BoardTree tree_;
   Files files_{tree_.root()};
-  Surroundings here_;
+  DaemonFacts here_;
 };
 
 // ---- driver -----------------------------------------------------------------
@@ -134,7 +135,7 @@ TEST_F(ChecksTest, SoftwareNpuOnABoardIsAWarning) {
   AddDriver("0.9.8\n");
   here_.device.kind = "soft";
   EXPECT_THAT(All(), Contains(Is("driver", Level::kWarning,
-                                 "the software NPU answers", "rknnrt")));
+                                 "the software NPU answers", "--device auto")));
 }
 
 // ---- what it was built and wired for ----------------------------------------

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/core/service.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd {
 

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 3> kSavingProfiles = {"low-power",
                                                              "quiet", "cool"};
 
 // The first line; "" when there is none.
-std::string ReadLine(const fs::path& path) {
+std::string LineOf(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -32,9 +32,9 @@ bool OnBattery(const std::string& root) {
   std::error_code error;
   for (const fs::directory_entry& supply :
        fs::directory_iterator(root + "/sys/class/power_supply", error)) {
-    if (ReadLine(supply.path() / "type") == "Battery" &&
-        ReadLine(supply.path() / "scope") != "Device" &&
-        ReadLine(supply.path() / "status") == "Discharging") {
+    if (LineOf(supply.path() / "type") == "Battery" &&
+        LineOf(supply.path() / "scope") != "Device" &&
+        LineOf(supply.path() / "status") == "Discharging") {
       return true;
     }
   }
@@ -45,7 +45,7 @@ bool OnBattery(const std::string& root) {
 
 bool SavesPower(const std::string& root) {
   const std::string profile =
-      ReadLine(root + "/sys/firmware/acpi/platform_profile");
+      LineOf(root + "/sys/firmware/acpi/platform_profile");
   return std::find(kSavingProfiles.begin(), kSavingProfiles.end(), profile) !=
              kSavingProfiles.end() ||
          OnBattery(root);

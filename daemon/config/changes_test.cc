@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/config/known.h"
 
@@ -37,111 +39,85 @@ TEST(ConfigChangesTest, WhatWasTheDefaultIsNoChange) {
   EXPECT_THAT(changes.live, IsEmpty());
 }
 
-// One file for each key that differs from the defaults in that key only.
-TEST(ConfigChangesTest, EveryKeyIsNamedWithWhenItTakesEffect) {
-  const struct {
-    const char *key, *text;
-  } cases[] = {
-      {"device", "device = \"soft\""},
-      {"soc", "soc = \"rk3566\""},
-      {"pace", "pace = true"},
-      {"cache", "cache = \"incoherent\""},
-      {"socket", "socket = \"/x\""},
-      {"socket_mode", "socket_mode = 0o600"},
-      {"socket_group", "socket_group = \"root\""},
-      {"admin_mode", "admin_mode = 0o660"},
-      {"admin_group", "admin_group = 0"},
-      {"state_dir", "state_dir = \"/x\""},
-      {"cache_dir", "cache_dir = \"\""},
-      {"log_level", "log_level = 4"},
-      {"grace", "grace = 1"},
-      {"service.user", "[service]\nuser = \"nobody\""},
-      {"limits.sessions", "[limits]\nsessions = 1"},
-      {"limits.strangers", "[limits]\nstrangers = 1"},
-      {"limits.contexts", "[limits]\ncontexts = 1"},
-      {"limits.buffers", "[limits]\nbuffers = 1"},
-      {"limits.memory", "[limits]\nmemory = 4096"},
-      {"limits.buffer_bytes", "[limits]\nbuffer_bytes = 4096"},
-      {"limits.model_bytes", "[limits]\nmodel_bytes = 1"},
-      {"limits.dump_bytes", "[limits]\ndump_bytes = 4096"},
-      {"limits.jobs_per_context", "[limits]\njobs_per_context = 1"},
-      {"limits.fences", "[limits]\nfences = 1"},
-      {"limits.address_space", "[limits]\naddress_space = 4096"},
-      {"limits.mappings", "[limits]\nmappings = 4096"},
-      {"limits.kept_free", "[limits]\nkept_free = 0"},
-      {"limits.user.memory", "[limits.user]\nmemory = 1"},
-      {"limits.user.contexts", "[limits.user]\ncontexts = 1"},
-      {"limits.user.buffers", "[limits.user]\nbuffers = 1"},
-      {"limits.user.sessions", "[limits.user]\nsessions = 1"},
-      {"limits.user.queue", "[limits.user]\nqueue = 1"},
-      {"limits.user.max_priority", "[limits.user]\nmax_priority = \"low\""},
-      {"limits.user.weight", "[limits.user]\nweight = 1"},
-      {"limits.user.cores", "[limits.user]\ncores = [0]"},
-      {"limits.users", "[[limits.users]]\nuid = 1\nqueue = 1"},
-      {"limits.users", "[[limits.users]]\nuid = 1\nweight = 1"},
-      {"limits.groups", "[[limits.groups]]\ngid = 1\nqueue = 1"},
-      {"limits.groups", "[[limits.groups]]\ngid = 1\ncores = [1]"},
-      {"scheduler.starvation_bound", "[scheduler]\nstarvation_bound = 2"},
-      {"scheduler.longest_run", "[scheduler]\nlongest_run = 2"},
-      {"scheduler.hang", "[scheduler]\nhang = 2"},
-      {"scheduler.fence_timeout", "[scheduler]\nfence_timeout = 2"},
-      {"scheduler.spin", "[scheduler]\nspin = 2"},
-      {"models.cache_bytes", "[models]\ncache_bytes = 1"},
-      {"models.preload", "[models]\npreload = [\"/a\"]"},
-      {"models.repository", "[models]\nrepository = \"/a\""},
-      {"memory.heaps", "[memory]\nheaps = [\"memfd\"]"},
-      {"memory.dma32", "[memory]\ndma32 = true"},
-      {"memory.contiguous", "[memory]\ncontiguous = true"},
-      {"memory.isolate", "[memory]\nisolate = \"off\""},
-      {"physical_memory", "[[physical_memory]]\nuid = 1\nbegin = 1\nsize = 1"},
-      {"grpc.listen", "[grpc]\nlisten = \"unix:/x\""},
-      {"grpc.insecure", "[grpc]\ninsecure = true"},
-      {"grpc.certificate", "[grpc]\ncertificate = \"/x\""},
-      {"grpc.key", "[grpc]\nkey = \"/x\""},
-      {"grpc.client_ca", "[grpc]\nclient_ca = \"/x\""},
-      {"grpc.operators", "[grpc]\noperators = [\"x\"]"},
-      {"grpc.tokens", "[grpc]\ntokens = \"/x\""},
-      {"grpc.message_bytes", "[grpc]\nmessage_bytes = 100000"},
-      {"grpc.memory", "[grpc]\nmemory = 2000000"},
-      {"grpc.connections", "[grpc]\nconnections = 1"},
-      {"grpc.streams", "[grpc]\nstreams = 1"},
-      {"grpc.requests", "[grpc]\nrequests = 1"},
-      {"grpc.keepalive", "[grpc]\nkeepalive = 1"},
-      {"grpc.unread", "[grpc]\nunread = 1"},
-      {"grpc.advertise", "[grpc]\nadvertise = true"},
-      {"metrics.listen", "[metrics]\nlisten = \"127.0.0.1:1\""},
-      {"faults.enabled", "[faults]\nenabled = true"},
-      {"faults.give_up_ms", "[faults]\ngive_up_ms = 7"},
-      {"faults.preset", "[[faults.preset]]\nkind = \"hang\""},
+// A file that differs from the defaults in `key` only: with the first of these
+// values that the key takes and that is not its default.
+Config Changed(const KnownKey& key) {
+  static constexpr const char* kValues[] = {
+      "1",        "7",           "2000",       "4096",           "100000",
+      "2000000",  "true",        "0o600",      "0o666",          "\"\"",
+      "\"/x\"",   "\"rk3566\"",  "\"soft\"",   "\"incoherent\"", "\"low\"",
+      "\"off\"",  "\"root\"",    "\"nobody\"", "\"hang\"",       "[0]",
+      "[\"/a\"]", "[\"memfd\"]",
   };
-  std::set<std::string> tried;
-  for (const auto& one : cases) {
-    tried.insert(one.key);
-    const Config after = Read(one.text);
-    const ConfigChanges changes = CompareConfigs(Config(), after);
-    bool live = false;
-    for (const KnownKey& key : KnownKeys()) {
-      if (key.kind != KnownKey::Kind::kTable && key.name.starts_with(one.key)) {
-        live = key.kind == KnownKey::Kind::kLive;
-        break;
-      }
+  // What an entry of a list must have beside.
+  static const std::map<std::string, std::vector<std::string>> kEntries = {
+      {"limits.users.", {"uid = 1", "queue = 1"}},
+      {"limits.groups.", {"gid = 1", "queue = 1"}},
+      {"physical_memory.", {"uid = 1", "begin = 1", "size = 1"}},
+      {"faults.preset.", {"kind = \"hang\""}},
+  };
+  const std::string table(TableOf(key.name));
+  const std::string own = key.name.substr(table.size());
+  std::string start;
+  if (!table.empty()) start = "[" + table.substr(0, table.size() - 1) + "]\n";
+  if (key.list) {
+    start = "[" + start.substr(0, start.size() - 1) + "]\n";
+    for (const std::string& beside : kEntries.at(table)) {
+      const bool same =
+          beside.starts_with(own + " ") ||
+          (beside.find("id = ") == 1 && (own == "user" || own == "group"));
+      if (!same) start += beside + "\n";
     }
-    EXPECT_THAT(live ? changes.live : changes.restart, ElementsAre(one.key));
-    EXPECT_THAT(live ? changes.restart : changes.live, IsEmpty()) << one.key;
+  }
+  for (const char* value : kValues) {
+    Config config;
+    const std::string text = start + own + " = " + value + "\n";
+    if (!ReadToml(text, "f", config).ok()) continue;
+    const ConfigChanges changes = CompareConfigs(Config(), config);
+    if (!changes.live.empty() || !changes.restart.empty()) return config;
+  }
+  ADD_FAILURE() << key.name << " takes none of the values of this test";
+  return {};
+}
+
+TEST(ConfigChangesTest, EveryKeyIsNamedWithWhenItTakesEffect) {
+  for (const KnownKey& key : KnownKeys()) {
+    const Config after = Changed(key);
+    const ConfigChanges changes = CompareConfigs(Config(), after);
+    std::string name = key.name;
+    if (key.list) name.resize(TableOf(name).size() - 1);
+    EXPECT_THAT(key.live ? changes.live : changes.restart, ElementsAre(name));
+    EXPECT_THAT(key.live ? changes.restart : changes.live, IsEmpty()) << name;
     // What takes effect is taken over, and nothing else.
     Config running;
     TakeLive(after, running);
     const ConfigChanges left = CompareConfigs(running, after);
-    EXPECT_THAT(left.live, IsEmpty()) << one.key;
-    EXPECT_EQ(left.restart, changes.restart) << one.key;
-    EXPECT_EQ(CompareConfigs(Config(), running).restart.size(), 0U) << one.key;
+    EXPECT_THAT(left.live, IsEmpty()) << name;
+    EXPECT_EQ(left.restart, changes.restart) << name;
+    EXPECT_EQ(CompareConfigs(Config(), running).restart.size(), 0U) << name;
   }
+}
+
+// Each of what users and groups may have, in both of its parts.
+TEST(ConfigChangesTest, SharesOfUsersAreComparedToo) {
+  for (const std::string entry : {"[[limits.users]]\nuid = 1\nweight = 1",
+                                  "[[limits.groups]]\ngid = 1\ncores = [1]"}) {
+    const std::string name =
+        entry.find("users") == 9 ? "limits.users" : "limits.groups";
+    EXPECT_THAT(CompareConfigs(Config(), Read(entry)).live, ElementsAre(name));
+  }
+}
+
+TEST(ConfigChangesTest, LiveKeysAreThoseThatWereSo) {
+  std::set<std::string> live;
   for (const KnownKey& key : KnownKeys()) {
-    if (key.kind == KnownKey::Kind::kTable) continue;
-    const std::string name(key.name);
-    const std::string table = name.substr(0, name.rfind('.'));
-    EXPECT_TRUE(tried.contains(name) || tried.contains(table)) << name;
+    if (key.live && !key.list) live.insert(key.name);
   }
+  EXPECT_TRUE(live.contains("limits.memory"));
+  EXPECT_FALSE(live.contains("limits.jobs_per_context"));
+  EXPECT_FALSE(live.contains("device"));
+  EXPECT_FALSE(live.contains("grpc.listen"));
+  EXPECT_TRUE(live.contains("metrics.listen"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/options.h"
 #include "daemon/transport/session/server.h"
 #include "driver/fault.h"
@@ -36,6 +36,8 @@ struct FaultConfig {
   base::Nanoseconds give_up = driver::kDriverGiveUp;
   std::vector<driver::Fault> preset;
 };
+
+inline constexpr uint32_t kMostLogLevel = 5;  // as RKNN_LOG_LEVEL
 
 struct Config {
   // Of those that we make ourselves, when the service manager passes none. No
@@ -85,11 +87,14 @@ struct Config {
   // [metrics]: where Prometheus asks; empty: nowhere.
   std::string metrics;
   transport::GrpcOptions grpc;  // no addresses: no gRPC
+  // What is to be said of a file that is taken: keys by older names.
+  std::vector<std::string> warnings;
 };
 
 // Takes over what the text of a TOML file says. Keys that are unknown, of the
 // wrong type or out of their range are INVALID_ARGUMENT and named with their
-// lines, all of them, one a line of the message.
+// lines, all of them, one a line of the message. Keys have their names in the
+// tables of key_table.h.
 absl::Status ReadToml(const std::string& text, const std::string& path,
                       Config& config);
 // The same for a file.

@@ -1,5 +1,3 @@
-#include "daemon/config/grpc.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,13 +93,13 @@ TEST(GrpcConfigTest, WhatIsWrongIsNamedWithItsLine) {
 }
 
 TEST(GrpcConfigTest, WhatDoesNotGoTogetherIsRefused) {
-  transport::GrpcOptions options;
-  options.operators = {"ops"};
-  EXPECT_THAT(std::string(CheckGrpc(options).message()),
+  Config config;
+  config.grpc.operators = {"ops"};
+  EXPECT_THAT(std::string(CheckConfig(config).message()),
               HasSubstr("takes grpc.client_ca"));
-  options = {};
-  options.tokens = "tokens";
-  EXPECT_THAT(std::string(CheckGrpc(options).message()),
+  config.grpc = {};
+  config.grpc.tokens = "tokens";
+  EXPECT_THAT(std::string(CheckConfig(config).message()),
               HasSubstr("must be a path from the root"));
 }
 

@@ -3,17 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <map>
 #include <set>
-#include <sstream>
 #include <string>
 
+#include "daemon/config/changes.h"
 #include "daemon/config/config.h"
 
 namespace rknnd {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 
 TEST(DidYouMeanTest, NamesTheNearestKey) {
   const struct {
@@ -48,67 +51,63 @@ TEST(DidYouMeanTest, SaysNothingOfWhatIsFarFromAll) {
   EXPECT_EQ(DidYouMean(std::string(1 << 20, 'x')), "");
 }
 
-TEST(KnownKeysTest, EachIsThereOnceAndItsTableBeforeIt) {
+TEST(KnownKeysTest, EachIsThereOnceWithAllThatIsSaidOfIt) {
   std::set<std::string> seen;
   for (const KnownKey& key : KnownKeys()) {
-    const std::string name(key.name);
-    EXPECT_TRUE(seen.insert(name).second) << name << " is there twice";
-    if (const size_t dot = name.rfind('.'); dot != std::string::npos) {
-      EXPECT_TRUE(seen.contains(name.substr(0, dot))) << name;
+    EXPECT_TRUE(seen.insert(key.name).second) << key.name << " is there twice";
+    EXPECT_NE(key.type, "") << key.name;
+    EXPECT_THAT(key.help, MatchesRegex("[A-Z0-9`].*[.]")) << key.name;
+    EXPECT_FALSE(key.initial.empty() && key.unset.empty())
+        << key.name << " has no default: say what holds with Unset()";
+    for (const std::string& older : key.older) {
+      EXPECT_TRUE(seen.insert(older).second) << older << " is there twice";
     }
   }
 }
 
-// A line that gives `name` a value of a type that no key has.
-std::string Misuse(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string::npos) return name + " = 2020-01-01\n";
-  const std::string table = name.substr(0, dot);
-  const bool list = table == "limits.users" || table == "limits.groups" ||
-                    table == "physical_memory" || table == "faults.preset";
-  return (list ? "[[" + table + "]]\n" : "[" + table + "]\n") +
-         name.substr(dot + 1) + " = 2020-01-01\n";
+TEST(KnownKeysTest, DefaultsAreThoseOfTheConfiguration) {
+  std::map<std::string, std::string> initial;
+  for (const KnownKey& key : KnownKeys()) initial[key.name] = key.initial;
+  EXPECT_EQ(initial["grace"], "30");
+  EXPECT_EQ(initial["limits.memory"], "4294967296");
+  EXPECT_EQ(initial["socket_mode"], "0o660");
+  EXPECT_EQ(initial["limits.user.max_priority"], "\"medium\"");
+  EXPECT_EQ(initial["scheduler.starvation_bound"], "1");
+  EXPECT_EQ(initial["scheduler.spin"], "\"auto\"");
+  EXPECT_EQ(initial["faults.give_up_ms"],
+            std::to_string(FaultConfig().give_up / base::kMillisecond));
+  // One that is said is taken, and changes nothing.
+  for (const KnownKey& key : KnownKeys()) {
+    if (key.list || key.initial.empty()) continue;
+    Config config;
+    const std::string table(TableOf(key.name));
+    const absl::Status status = ReadToml(
+        (table.empty() ? "" : "[" + table.substr(0, table.size() - 1) + "]\n") +
+            key.name.substr(table.size()) + " = " + key.initial,
+        "f", config);
+    EXPECT_TRUE(status.ok()) << status;
+    const ConfigChanges changes = CompareConfigs(Config(), config);
+    EXPECT_THAT(changes.live, IsEmpty());
+    EXPECT_THAT(changes.restart, IsEmpty());
+  }
 }
 
-TEST(KnownKeysTest, EachCanBeRead) {
+// A line that gives `key` a value of a type that no key has.
+std::string Misuse(const KnownKey& key) {
+  std::string table(TableOf(key.name));
+  const std::string line = key.name.substr(table.size()) + " = 2020-01-01\n";
+  if (table.empty()) return line;
+  table.pop_back();
+  return (key.list ? "[[" + table + "]]\n" : "[" + table + "]\n") + line;
+}
+
+TEST(KnownKeysTest, EachHasItsType) {
   for (const KnownKey& key : KnownKeys()) {
     Config config;
-    const std::string name(key.name);
-    const std::string complaint(ReadToml(Misuse(name), "f", config).message());
-    EXPECT_THAT(complaint, HasSubstr("key '" + name + "' must be "));
+    const std::string complaint(ReadToml(Misuse(key), "f", config).message());
+    EXPECT_THAT(complaint, HasSubstr("key '" + key.name + "' must be "));
     EXPECT_THAT(complaint, Not(HasSubstr("unknown")));
   }
-}
-
-std::string Text(const std::string& path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file.is_open()) << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-TEST(KnownKeysTest, DocumentationHasEachAndSaysWhenItTakesEffect) {
-  std::istringstream lines(Text(RKNND_SOURCE_ROOT "/docs/configuration.md"));
-  std::set<std::string> live;
-  std::set<std::string> restart;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("| `")) continue;
-    const std::string name = line.substr(3, line.find('`', 3) - 3);
-    if (line.ends_with("| reload |")) live.insert(name);
-    if (line.ends_with("| restart |")) restart.insert(name);
-  }
-  std::set<std::string> known_live;
-  std::set<std::string> known_restart;
-  for (const KnownKey& key : KnownKeys()) {
-    if (key.kind == KnownKey::Kind::kLive) {
-      known_live.emplace(key.name);
-    } else if (key.kind == KnownKey::Kind::kRestart) {
-      known_restart.emplace(key.name);
-    }
-  }
-  EXPECT_EQ(live, known_live);
-  EXPECT_EQ(restart, known_restart);
 }
 
 }  // namespace

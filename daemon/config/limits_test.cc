@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // What is wrong with a text; "" if nothing is.
-std::string Complaint(const std::string& text) {
+std::string LimitsComplaint(const std::string& text) {
   Config config;
   return std::string(ReadToml(text, "f", config).message());
 }
@@ -60,11 +60,13 @@ queue = 3
 
 TEST(LimitsConfigTest, LimitsOfSessionsAreTakenOver) {
   Config config;
-  ASSERT_TRUE(ReadToml("[limits]\nstrangers = 3\nbuffer_bytes = 4096\n"
+  ASSERT_TRUE(ReadToml("[limits]\npending_connections = 3\npending_of_socket = "
+                       "2\nbuffer_bytes = 4096\n"
                        "dump_bytes = 8192\n",
                        "f", config)
                   .ok());
-  EXPECT_EQ(config.server_limits.strangers, 3U);
+  EXPECT_EQ(config.server_limits.pending_connections, 3U);
+  EXPECT_EQ(config.server_limits.pending_of_socket, 2U);
   EXPECT_EQ(config.limits.buffer_bytes, 4096U);
   EXPECT_EQ(config.limits.dump_bytes, 8192U);
 }
@@ -88,22 +90,22 @@ TEST(LimitsConfigTest, CoresAreTakenOver) {
   EXPECT_EQ(config.scheduling.share.cores, 1U);
   EXPECT_EQ(config.scheduling.users[7].cores, 6U);
   for (const char* wrong : {"0", "[]", "[3]", "[-1]", "[\"0\"]"}) {
-    EXPECT_THAT(Complaint(std::string("[limits.user]\ncores = ") + wrong),
+    EXPECT_THAT(LimitsComplaint(std::string("[limits.user]\ncores = ") + wrong),
                 HasSubstr("'f' line 2: key 'limits.user.cores'"))
         << wrong;
   }
 }
 
 TEST(LimitsConfigTest, UsersOfLimitsAreNamedOnceEach) {
-  EXPECT_THAT(Complaint("[[limits.users]]\nmemory = 1\n"),
+  EXPECT_THAT(LimitsComplaint("[[limits.users]]\nmemory = 1\n"),
               HasSubstr("'limits.users.uid' is missing"));
-  EXPECT_THAT(Complaint("[[limits.users]]\nuid = 7\nmemory = 1\n"
-                        "[[limits.users]]\nuid = 7\nmemory = 1\n"),
+  EXPECT_THAT(LimitsComplaint("[[limits.users]]\nuid = 7\nmemory = 1\n"
+                              "[[limits.users]]\nuid = 7\nmemory = 1\n"),
               HasSubstr("line 4: key 'limits.users.uid' names user 7 again"));
 }
 
 TEST(LimitsConfigTest, EntryThatLimitsNothingIsAMistake) {
-  EXPECT_THAT(Complaint("[[limits.users]]\nuid = 0\n"),
+  EXPECT_THAT(LimitsComplaint("[[limits.users]]\nuid = 0\n"),
               HasSubstr("'f' line 1: key 'limits.users' limits nothing"));
 }
 

@@ -1,13 +1,13 @@
 // Tests of what lines of the daemon's log say they are about, and of what the
 // watchdog is told of the runner.
 
-#include "daemon/core/events.h"
+#include "daemon/core/terms/events.h"
 
 #include <string>
 #include <vector>
 
 #include "base/posix/sha256.h"
-#include "daemon/core/runner.h"
+#include "daemon/core/running/runner.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using testing::TestSession;
 
-constexpr char kModel[] = "bytes=16 internal=4096";
+constexpr char kEventModel[] = "bytes=16 internal=4096";
 
 class EventSink final : public LogSink {
  public:
@@ -41,7 +41,7 @@ class EventsTest : public testing::CoreTest {
   }
   TestSession OpenOn(uint32_t core) {
     TestSession session = Open(100);
-    MakeReady(session, 1, kModel, 0, 1U << core);
+    MakeReady(session, 1, kEventModel, 0, 1U << core);
     return session;
   }
 
@@ -58,7 +58,7 @@ TEST_F(EventsTest, HangIsAboutItsSessionModelJobAndCore) {
   EXPECT_EQ(hang.event, Event::kHang);
   EXPECT_EQ(hang.session, session->id());
   EXPECT_EQ(hang.pid, 100);
-  EXPECT_EQ(hang.model, base::ToHex(Id(kModel)));
+  EXPECT_EQ(hang.model, base::ToHex(Id(kEventModel)));
   EXPECT_EQ(hang.job.substr(0, 2), "1/");
   EXPECT_EQ(hang.cores, 0b100U);
 

@@ -11,15 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
-#include "daemon/core/buffer_keys.h"
-#include "daemon/core/events.h"
-#include "daemon/core/fair_scheduler.h"
+#include "daemon/core/memory/buffer_keys.h"
+#include "daemon/core/scheduling/fair_scheduler.h"
 #include "daemon/core/service_impl.h"
+#include "daemon/core/terms/events.h"
 
 namespace rknnd::core {
 namespace {
-
-constexpr uint32_t kDaemonLogWarning = 1;  // --log-level's
 
 uint32_t AllCores(uint32_t count) {
   return static_cast<uint32_t>((uint64_t{1} << count) - 1);
@@ -98,7 +96,7 @@ Service::Impl::Impl(const ServiceOptions& options)
        all = std::weak_ptr<ServiceParts>(parts)] {
         const auto service = all.lock();
         if (service != nullptr && service->runner != nullptr &&
-            service->runner->shared_runs()->DropIdle()) {
+            service->runner->policies().shared_runs->DropIdle()) {
           return true;
         }
         const auto models = weak.lock();
@@ -159,7 +157,7 @@ Service::Impl::Impl(const ServiceOptions& options)
     loop->Post([this, weak] {
       const auto alive = weak.lock();
       // One that was undone meanwhile may have begun anew.
-      if (alive != nullptr && parts->runner->IsIdle()) alive->End();
+      if (alive != nullptr && parts->runner->ends().IsIdle()) alive->End();
     });
   };
   runner.freed = [this, loop = options.loop,
@@ -170,7 +168,7 @@ Service::Impl::Impl(const ServiceOptions& options)
   };
   parts->runner = std::make_shared<RunnerImpl>(std::move(runner));
   Traces::Parts timeline;
-  timeline.recorder = parts->runner->attribution().recorder_ptr();
+  timeline.recorder = parts->runner->policies().attribution->recorder_ptr();
   timeline.clock = options.clock;
   timeline.loop = options.loop;
   timeline.pager = options.pager;
@@ -191,7 +189,7 @@ Service::Impl::~Impl() {
   parts->models->Stop();
   // A transport may still hold a gate, and by it the runner.
   parts->runner->arenas().Stop();
-  parts->runner->shared_runs()->Stop();
+  parts->runner->policies().shared_runs->Stop();
   // And a session, which has ended.
   parts->count = nullptr;
   parts->common = nullptr;
@@ -288,12 +286,12 @@ void Service::Impl::BeginDrain(Drain::Reason reason,
   const bool first = !parts->drain->refuses();
   parts->drain->Begin(reason, std::move(done));
   if (first) TellDraining(true);
-  parts->runner->SetDraining(true);
+  parts->runner->ends().SetDraining(true);
 }
 
 absl::Status Service::Impl::UndoDrain() {
   RKNND_RETURN_IF_ERROR(parts->drain->Undo());
-  parts->runner->SetDraining(false);
+  parts->runner->ends().SetDraining(false);
   TellDraining(false);
   return absl::OkStatus();
 }

@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +24,14 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
-#include "daemon/core/buffer_key.h"
-#include "daemon/core/drain.h"
-#include "daemon/core/foreign_watch.h"
-#include "daemon/core/runner.h"
-#include "daemon/core/session.h"
-#include "daemon/core/traces.h"
-#include "daemon/core/types.h"
+#include "daemon/core/memory/buffer_key.h"
+#include "daemon/core/reports/traces.h"
+#include "daemon/core/running/runner.h"
+#include "daemon/core/scheduling/foreign_watch.h"
+#include "daemon/core/sessions/drain.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/options.h"
+#include "daemon/core/terms/types.h"
 #include "driver/device.h"
 #include "driver/fault.h"
 #include "driver/memory/heap.h"
@@ -40,47 +40,6 @@
 namespace rknnd::core {
 
 class ModelKeeper;
-
-// One-shot timers on the loop thread; the transport's event loop, or a test's
-// hand.
-class TimerQueue {
- public:
-  virtual ~TimerQueue() = default;
-  virtual uint64_t RunAfter(base::Nanoseconds delay,
-                            std::function<void()> task) = 0;
-  virtual void Cancel(uint64_t timer) = 0;
-};
-
-// What may change while the service runs (Service::Reconfigure).
-struct LiveOptions {
-  // But jobs_per_context, which stays as it was at the start.
-  SessionLimits limits;
-  // At one time, through all doors; of other machines three quarters of them.
-  // Each takes fds of this process, and memory.
-  size_t sessions = 1024;
-  // What weights, internal memory and buffers may have together; 0: all that
-  // the device maps. Never more than that.
-  uint64_t address_space = 0;
-  // Percent of all sessions, contexts, descriptors, mappings and address
-  // space that users leave to those who have little (common_room.h).
-  uint32_t kept_free = 10;
-  // Open files that this process may have; 0: unknown, and not counted.
-  uint64_t descriptors = 0;
-  // Mappings (base/posix/map_count.h) that it may have; likewise.
-  uint64_t mappings = 0;
-  // Of each user's sessions together, and of some users and groups instead; a
-  // user's own come first, then the largest of its groups'.
-  UserLimits user_limits;
-  std::map<uint32_t, UserLimits> users, groups;
-  // Of it `share`, `users` and `groups`; the rest stays as it was at the start.
-  SchedulingOptions scheduling;
-  // A model without contexts stays so long: the next process starts quickly.
-  base::Nanoseconds model_grace = 30 * base::kSecond;
-  // Files of models that are loaded at start and kept for good.
-  std::vector<std::string> preload;
-  // The longest unused files go first beyond this. A dozen large models.
-  uint64_t cache_limit = uint64_t{4} << 30;
-};
 
 struct ServiceOptions : LiveOptions {
   driver::Device* device = nullptr;                  // outlives the service

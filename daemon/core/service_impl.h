@@ -15,17 +15,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
-#include "daemon/core/admission.h"
-#include "daemon/core/foreign_watch.h"
-#include "daemon/core/ledger.h"
-#include "daemon/core/recorder.h"
-#include "daemon/core/runner_impl.h"
+#include "daemon/core/accounts/ledger.h"
+#include "daemon/core/accounts/share.h"
+#include "daemon/core/accounts/tenant.h"
+#include "daemon/core/reports/recorder.h"
+#include "daemon/core/reports/traces.h"
+#include "daemon/core/running/runner_impl.h"
+#include "daemon/core/scheduling/admission.h"
+#include "daemon/core/scheduling/foreign_watch.h"
 #include "daemon/core/service.h"
-#include "daemon/core/session_impl.h"
-#include "daemon/core/share.h"
-#include "daemon/core/tenant.h"
-#include "daemon/core/traces.h"
-#include "daemon/core/types.h"
+#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/terms/types.h"
 #include "driver/fault.h"
 
 namespace rknnd::core {
@@ -63,7 +63,7 @@ class Service::Impl {
                                                uint32_t context) const;
 
   [[nodiscard]] Recorder& recorder() const {
-    return parts->runner->attribution().recorder();
+    return parts->runner->policies().attribution->recorder();
   }
 
  private:

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/mapping.h"
 #include "base/status/status.h"
-#include "daemon/core/common_room.h"
+#include "daemon/core/accounts/common_room.h"
 #include "daemon/core/service.h"
 #include "daemon/core/service_impl.h"
 
@@ -75,7 +75,7 @@ std::shared_ptr<Share> Service::Impl::ShareOf(const SessionPeer& peer,
           : (peer.pid == 0 ? alone : shares_[{"", peer.pid, peer.uid}]);
   std::shared_ptr<Share> share = known.lock();
   if (share != nullptr) {
-    // A door of that name may give something else than the one before.
+    // A share socket of that name may give something else than the one before.
     if (!(share->policy() == policy)) share->SetPolicy(policy);
     return share;
   }

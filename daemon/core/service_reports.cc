@@ -16,7 +16,7 @@ namespace rknnd::core {
 std::vector<UserReport> Service::Impl::Users() const {
   std::map<uint32_t, UserReport> users;
   for (const auto& [id, session] : sessions) {
-    // A door's are not their users'.
+    // A share socket's are not their users'.
     if (session->peer().allocation != nullptr) continue;
     const uint32_t uid = session->peer().uid;
     UserReport& user = users[uid];
@@ -50,12 +50,12 @@ StatusReport Service::Status() const {
     report.contexts += session->context_count();
     report.buffers += session->buffer_count();
   }
-  report.jobs_queued = runner.scheduler().counts().queued;
+  report.jobs_queued = runner.policies().scheduler->counts().queued;
   report.jobs_running = runner.running();
-  report.jobs_done = runner.totals().done();
-  report.jobs_failed = runner.totals().failed();
-  report.jobs_dropped = runner.attribution().drops();
-  report.jobs_shared = runner.attribution().shared();
+  report.jobs_done = runner.ends().totals().done();
+  report.jobs_failed = runner.ends().totals().failed();
+  report.jobs_dropped = runner.policies().attribution->drops();
+  report.jobs_shared = runner.policies().attribution->shared();
   report.jobs_hung = runner.hung();
   report.cores_hung = runner.cores_hung();
   report.draining = impl_->parts->drain->refuses();
@@ -100,7 +100,7 @@ StatusReport Service::Status() const {
 }
 
 JobTotalsReport Service::JobTotals() const {
-  return impl_->parts->runner->totals().Report();
+  return impl_->parts->runner->ends().totals().Report();
 }
 
 std::vector<SessionReport> Service::Sessions() const {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::metrics {
 

@@ -13,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/clock.h"
 #include "base/posix/latency_buckets.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/status_numbers.h"
+#include "daemon/core/terms/utf8.h"
 
 namespace rknnd::metrics {
 namespace {
@@ -133,20 +134,9 @@ void AddBoard(const BoardFigures& figures, Families& families) {
                              {"driver", status.device.driver}}));
   families.Add(Gauge("uptime_seconds", "Since the daemon started.")
                    .With(Seconds(status.uptime)));
-  families.Add(Gauge("sessions", "Connected programs.").With(status.sessions));
-  families.Add(Gauge("models", "Loaded models.").With(status.models));
-  families.Add(
-      Gauge("contexts", "Contexts of all sessions.").With(status.contexts));
-  families.Add(
-      Gauge("buffers", "Buffers of all sessions.").With(status.buffers));
-  families.Add(Gauge("foreign_npu_users",
-                     "Programs that have the NPU open beside the daemon.")
-                   .With(static_cast<double>(status.foreign_users.size())));
   families.Add(Gauge("admitted_load_ratio",
                      "Part of all cores that admitted streams need.")
                    .With(static_cast<double>(status.admitted_ppm) / 1e6));
-  families.Add(Counter("device_resets_total", "Resets of the NPU.")
-                   .With(static_cast<double>(status.resets)));
   Family syncs = Counter("cache_syncs_total",
                          "CPU cache synchronisations that jobs had or could "
                          "do without.");
@@ -157,6 +147,16 @@ void AddBoard(const BoardFigures& figures, Families& families) {
   families.Add(ByCode(Counter("request_failures_total",
                               "Requests and connections that failed, by code."),
                       figures.failures));
+}
+
+void AddNumbers(const core::StatusReport& status, Families& families) {
+  for (const core::StatusNumber& number : core::StatusNumbers()) {
+    Family family{number.name,
+                  number.is_counter() ? MetricType::Counter : MetricType::Gauge,
+                  number.help};
+    family.Add(static_cast<double>(number.value(status)));
+    families.Add(std::move(family));
+  }
 }
 
 void AddCores(const core::StatusReport& status, Families& families) {
@@ -177,26 +177,10 @@ void AddCores(const core::StatusReport& status, Families& families) {
 }
 
 void AddJobs(const BoardFigures& figures, Families& families) {
-  const core::StatusReport& status = figures.status;
-  families.Add(Gauge("jobs_queued", "Jobs that wait for a core.")
-                   .With(static_cast<double>(status.jobs_queued)));
-  families.Add(Gauge("jobs_running", "Jobs on a core.")
-                   .With(static_cast<double>(status.jobs_running)));
-  families.Add(Counter("jobs_done_total", "Jobs that succeeded.")
-                   .With(static_cast<double>(status.jobs_done)));
   families.Add(ByCode(Counter("job_failures_total",
                               "Jobs answered with an error, by code; aborted: "
                               "dropped for a newer frame or for age."),
                       figures.jobs.answers));
-  families.Add(Counter("frames_dropped_total",
-                       "Frames dropped for newer ones or for their age.")
-                   .With(static_cast<double>(status.jobs_dropped)));
-  families.Add(Counter("jobs_shared_total",
-                       "Jobs answered by another session's equal run.")
-                   .With(static_cast<double>(status.jobs_shared)));
-  families.Add(Counter("jobs_hung_total",
-                       "Jobs that were on a core for longer than allowed.")
-                   .With(static_cast<double>(status.jobs_hung)));
   families.Add(Times("job_queue_seconds",
                      "From submission to the start on a core.",
                      figures.jobs.queue));
@@ -220,11 +204,6 @@ void AddMemory(const BoardFigures& figures, Families& families) {
                    .With(static_cast<double>(figures.memory.budget)));
   families.Add(Gauge("memory_budget_used_bytes", "Of it, what is held.")
                    .With(static_cast<double>(figures.memory.budget_used)));
-  families.Add(
-      Gauge("sram_bytes", "SRAM of the NPU.")
-          .With(static_cast<double>(figures.status.device.sram_total)));
-  families.Add(Gauge("sram_free_bytes", "SRAM that no window has.")
-                   .With(static_cast<double>(figures.status.sram_free)));
 }
 
 void AddSessions(const std::vector<core::SessionReport>& sessions,
@@ -295,6 +274,7 @@ void AddModels(const std::vector<core::ModelReport>& models,
 std::vector<MetricFamily> ToFamilies(const BoardFigures& figures) {
   Families families;
   AddBoard(figures, families);
+  AddNumbers(figures.status, families);
   AddCores(figures.status, families);
   AddJobs(figures, families);
   AddMemory(figures, families);

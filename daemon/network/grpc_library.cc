@@ -26,7 +26,7 @@ std::string PathOfLibrary() {
   const std::filesystem::path beside =
       folder.parent_path() / "lib" / kGrpcLibrary;
   if (!error && std::filesystem::exists(beside, error)) return beside;
-  return std::string(RKNND_MODULE_DIR "/") + kGrpcLibrary;
+  return absl::StrCat(RKNND_MODULE_DIR "/", kGrpcLibrary);
 }
 
 absl::StatusOr<const transport::GrpcLibraryTable*> Load() {

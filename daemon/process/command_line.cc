@@ -5,12 +5,24 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/known_soc.h"
 
 namespace rknnd {
+namespace {
+
+// A file's path is from the root. That of a command is from where it is given.
+void StartHere(std::optional<std::string>& path) {
+  if (!path.has_value() || path->empty()) return;
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(*path, error);
+  if (!error) path = whole.lexically_normal().string();
+}
+
+}  // namespace
 
 std::optional<CommandLine> ParseCommandLine(int argc, char** argv, int* code) {
   CommandLine line;
@@ -22,7 +34,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv, int* code) {
   app.add_option(
       "--socket", line.socket,
       absl::StrCat("where clients connect (default ", kDefaultSocketPath, ")"));
-  app.add_option("--device", line.device, "soft, rknnrt or auto (default)");
+  app.add_option("--device", line.device,
+                 "soft, rknpu, rknnrt or auto (default)");
   app.add_option("--soc", line.soc,
                  "what the software NPU looks like (default rk3588)");
   app.add_option("--state-dir", line.state_dir, "kept over restarts");
@@ -58,6 +71,10 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv, int* code) {
     *code = app.exit(error) == 0 ? 0 : 1;
     return std::nullopt;
   }
+  StartHere(line.socket);
+  StartHere(line.state_dir);
+  StartHere(line.cache_dir);
+  StartHere(line.model_repository);
   return line;
 }
 

@@ -27,8 +27,9 @@ struct CommandLine {
   bool check_config = false;
 };
 
-// What the arguments say. Without a value: there is nothing to do but to exit
-// with `code` (--help, --version, a mistake; the text is out).
+// What the arguments say; relative paths begin in the current folder. Without a
+// value: there is nothing to do but to exit with `code` (--help, --version, a
+// mistake; the text is out).
 std::optional<CommandLine> ParseCommandLine(int argc, char** argv, int* code);
 
 // The file that is read: the one asked for, else the default one where there

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/posix/unique_fd.h"
-#include "daemon/core/model_keeper.h"
+#include "daemon/core/models/model_keeper.h"
 #include "daemon/process/systemd.h"
 #include "daemon/transport/session/event_log.h"
 

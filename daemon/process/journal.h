@@ -14,7 +14,7 @@
 
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/events.h"
+#include "daemon/core/terms/events.h"
 #include "daemon/transport/session/event_log.h"
 
 namespace rknnd {

@@ -157,12 +157,12 @@ absl::Status Listeners::Listen(const Config& config,
                                std::vector<PassedFd> own,
                                transport::SessionServer& server) {
   if (sockets.empty()) {
-    const Door operators{AdminSocketFor(config.socket), config.admin_mode,
-                         config.admin_group, true};
-    const Door clients{config.socket, config.socket_mode, config.socket_group,
-                       false};
-    for (const Door& door : {operators, clients}) {
-      const absl::Status opened = Open(door, own, server);
+    const SocketFile operators{AdminSocketFor(config.socket), config.admin_mode,
+                               config.admin_group, true};
+    const SocketFile clients{config.socket, config.socket_mode,
+                             config.socket_group, false};
+    for (const SocketFile& socket_file : {operators, clients}) {
+      const absl::Status opened = Open(socket_file, own, server);
       if (!opened.ok()) return WithOwnSocket(opened);
     }
   }
@@ -188,29 +188,31 @@ absl::Status Listeners::Listen(const Config& config,
   return absl::OkStatus();
 }
 
-absl::Status Listeners::Open(const Door& door, std::vector<PassedFd>& own,
+absl::Status Listeners::Open(const SocketFile& socket_file,
+                             std::vector<PassedFd>& own,
                              transport::SessionServer& server) {
   struct stat file {};
-  if (lstat(door.path.c_str(), &file) == 0) {
-    const std::string kept = NameInStore(door.admin, file);
+  if (lstat(socket_file.path.c_str(), &file) == 0) {
+    const std::string kept = NameInStore(socket_file.admin, file);
     for (PassedFd& socket : own) {
       if (socket.name != kept) continue;
-      RKNND_RETURN_IF_ERROR(
-          BringUpToDate(door.path, file, door.mode, door.group));
-      return server.Serve(std::move(socket.fd), door.admin);
+      RKNND_RETURN_IF_ERROR(BringUpToDate(socket_file.path, file,
+                                          socket_file.mode, socket_file.group));
+      return server.Serve(std::move(socket.fd), socket_file.admin);
     }
   }
-  RKNND_ASSIGN_OR_RETURN(base::UniqueFd fd,
-                         ListenFor(door.path, door.mode, door.group));
-  if (lstat(door.path.c_str(), &file) != 0) {
-    return SystemError("look at", door.path);
+  RKNND_ASSIGN_OR_RETURN(
+      base::UniqueFd fd,
+      ListenFor(socket_file.path, socket_file.mode, socket_file.group));
+  if (lstat(socket_file.path.c_str(), &file) != 0) {
+    return SystemError("look at", socket_file.path);
   }
   if (store_->keeps()) {
-    store_->Store(NameInStore(door.admin, file), fd.get());
+    store_->Store(NameInStore(socket_file.admin, file), fd.get());
   } else {
-    names_.push_back({door.path, file.st_dev, file.st_ino});
+    names_.push_back({socket_file.path, file.st_dev, file.st_ino});
   }
-  return server.Serve(std::move(fd), door.admin);
+  return server.Serve(std::move(fd), socket_file.admin);
 }
 
 }  // namespace rknnd

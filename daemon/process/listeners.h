@@ -54,14 +54,14 @@ class Listeners {
     dev_t device = 0;
     ino_t inode = 0;
   };
-  struct Door {
+  struct SocketFile {
     std::string path;
     mode_t mode = 0;
     std::optional<uint32_t> group;
     bool admin = false;
   };
 
-  absl::Status Open(const Door& door, std::vector<PassedFd>& own,
+  absl::Status Open(const SocketFile& socket_file, std::vector<PassedFd>& own,
                     transport::SessionServer& server);
 
   FdStore* const store_;

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/journal_stream.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/utf8.h"
 #include "daemon/process/journal.h"
 
 namespace rknnd {

@@ -158,6 +158,11 @@ absl::StatusOr<Privileges::User> Privileges::Find(const std::string& name) {
 
 absl::Status Privileges::MakeFolder(const std::string& path,
                                     const std::optional<User>& user) {
+  // Without the slash that it may end in, so that its parent is another folder.
+  const std::filesystem::path whole =
+      (std::filesystem::path(path) / "").parent_path();
+  std::error_code ignored;  // mkdir says what is wrong
+  std::filesystem::create_directories(whole.parent_path(), ignored);
   const bool made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) {
     return SystemError(absl::StrCat("mkdir '", path, "'"));

@@ -182,6 +182,19 @@ TEST_F(PrivilegesTest, AFolderThatCannotBeMadeIsNamed) {
               AllOf(HasSubstr("mkdir"), HasSubstr("file/state")));
 }
 
+TEST_F(PrivilegesTest, FoldersAreMadeWithThoseAboveThem) {
+  for (const char* name : {"a/b/cache", "c/d/state/"}) {
+    EXPECT_EQ(InChild([&] {
+                return Drop({"", {Path(name)}},
+                            [](Privileges&) { return std::string("made"); });
+              }),
+              "made");
+    struct stat status {};
+    ASSERT_EQ(stat(Path(name).c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0700U);
+  }
+}
+
 TEST_F(RootPrivilegesTest, AllThreadsLoseEverything) {
   const std::string said = InChild([] {
     return Drop({kUser, {}}, [](Privileges& privileges) {

@@ -29,7 +29,7 @@ namespace {
 
 // A service manager that is busy has so long for one message; while it has let
 // one pass it is waited for no more.
-constexpr int kPatienceMs = 1000;
+constexpr int kManagerPatienceMs = 1000;
 
 // The address behind NOTIFY_SOCKET; 0: of a kind that is not known.
 socklen_t AddressOf(std::string_view name, sockaddr_un& address) {
@@ -106,7 +106,7 @@ void NotifyServiceManager(const std::string& state, std::span<const int> fds) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
   const char* const name = std::getenv("NOTIFY_SOCKET");
   if (name == nullptr) return;
-  deaf = !Say(name, state, fds, deaf ? 0 : kPatienceMs);
+  deaf = !Say(name, state, fds, deaf ? 0 : kManagerPatienceMs);
 }
 
 bool HasServiceManager() {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/core/events.h"
+#include "daemon/core/terms/events.h"
 
 namespace rknnd {
 

@@ -23,7 +23,7 @@ using ::rknnd::base::Mapping;
 using ::rknnd::base::UniqueFd;
 
 constexpr size_t kPageSize = 4096;
-constexpr size_t kSize = 4 * kPageSize;
+constexpr size_t kGuardedSize = 4 * kPageSize;
 
 // Memory whose file its owner can cut short, as a hostile client would.
 class FaultGuardTest : public ::testing::Test {
@@ -31,10 +31,10 @@ class FaultGuardTest : public ::testing::Test {
   FaultGuardTest() {
     InstallFaultGuard();
     file_ = UniqueFd(memfd_create("victim", MFD_CLOEXEC));
-    EXPECT_EQ(ftruncate(file_.get(), kSize), 0);
-    mapping_ =
-        *Mapping::OfFd(file_.get(), 0, kSize, Mapping::Access::kReadWrite);
-    std::memset(mapping_.data(), 1, kSize);
+    EXPECT_EQ(ftruncate(file_.get(), kGuardedSize), 0);
+    mapping_ = *Mapping::OfFd(file_.get(), 0, kGuardedSize,
+                              Mapping::Access::kReadWrite);
+    std::memset(mapping_.data(), 1, kGuardedSize);
   }
   void Truncate(off_t size) { ASSERT_EQ(ftruncate(file_.get(), size), 0); }
   [[nodiscard]] volatile std::byte* At(size_t offset) const {
@@ -48,9 +48,10 @@ class FaultGuardTest : public ::testing::Test {
 TEST_F(FaultGuardTest, AccessThatGoesWellIsTrue) {
   int sum = 0;
   EXPECT_TRUE(Guarded(mapping_.bytes(), [&] {
-    for (size_t i = 0; i < kSize; ++i) sum += std::to_integer<int>(*At(i));
+    for (size_t i = 0; i < kGuardedSize; ++i)
+      sum += std::to_integer<int>(*At(i));
   }));
-  EXPECT_EQ(sum, static_cast<int>(kSize));
+  EXPECT_EQ(sum, static_cast<int>(kGuardedSize));
 }
 
 TEST_F(FaultGuardTest, ReadingTruncatedMemoryIsFalse) {
@@ -61,14 +62,14 @@ TEST_F(FaultGuardTest, ReadingTruncatedMemoryIsFalse) {
 TEST_F(FaultGuardTest, WritingTruncatedMemoryIsFalse) {
   Truncate(0);
   EXPECT_FALSE(
-      Guarded(mapping_.bytes(), [&] { *At(kSize - 1) = std::byte{1}; }));
+      Guarded(mapping_.bytes(), [&] { *At(kGuardedSize - 1) = std::byte{1}; }));
 }
 
 TEST_F(FaultGuardTest, TheAccessIsAbandonedWhereItFaults) {
   Truncate(kPageSize);
   volatile size_t reached = 0;
   EXPECT_FALSE(Guarded(mapping_.bytes(), [&] {
-    for (size_t i = 0; i < kSize; i += kPageSize) {
+    for (size_t i = 0; i < kGuardedSize; i += kPageSize) {
       static_cast<void>(*At(i));
       reached = i + 1;
     }
@@ -92,15 +93,15 @@ TEST_F(FaultGuardTest, AFaultLeavesNoSignalBlocked) {
 }
 
 TEST_F(FaultGuardTest, TakenAccessRightsAreCaughtToo) {
-  ASSERT_EQ(mprotect(mapping_.data(), kSize, PROT_NONE), 0);
+  ASSERT_EQ(mprotect(mapping_.data(), kGuardedSize, PROT_NONE), 0);
   EXPECT_FALSE(Guarded(mapping_.bytes(), [&] { static_cast<void>(*At(0)); }));
 }
 
 TEST_F(FaultGuardTest, ACopyByTheLibraryIsCaught) {
   Truncate(0);
-  std::vector<std::byte> copy(kSize);
+  std::vector<std::byte> copy(kGuardedSize);
   EXPECT_FALSE(Guarded(mapping_.bytes(), [&] {
-    std::memcpy(copy.data(), mapping_.data(), kSize);
+    std::memcpy(copy.data(), mapping_.data(), kGuardedSize);
   }));
 }
 
@@ -112,7 +113,7 @@ TEST_F(FaultGuardTest, ARangeMayEndWithinAPage) {
 
 TEST_F(FaultGuardTest, ThreadsFaultIndependently) {
   Truncate(0);
-  std::vector<std::byte> fine(kSize);
+  std::vector<std::byte> fine(kGuardedSize);
   std::vector<std::thread> threads;
   threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
@@ -137,7 +138,7 @@ using FaultGuardDeathTest = FaultGuardTest;
 TEST_F(FaultGuardDeathTest, AFaultOutsideTheRangeIsStillFatal) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Truncate(0);
-  std::vector<std::byte> other(kSize);
+  std::vector<std::byte> other(kGuardedSize);
   EXPECT_DEATH(
       {
         const bool went_well =
@@ -175,9 +176,9 @@ TEST(FaultGuardChainTest, TheHandlerThatWasThereBeforeGetsTheRest) {
         sigaction(SIGBUS, &before, nullptr);
         InstallFaultGuard();
         const UniqueFd file(memfd_create("victim", MFD_CLOEXEC));
-        static_cast<void>(ftruncate(file.get(), kSize) == 0);
+        static_cast<void>(ftruncate(file.get(), kGuardedSize) == 0);
         const Mapping mapping =
-            *Mapping::OfFd(file.get(), 0, kSize, Mapping::Access::kRead);
+            *Mapping::OfFd(file.get(), 0, kGuardedSize, Mapping::Access::kRead);
         static_cast<void>(ftruncate(file.get(), 0) == 0);
         volatile const std::byte* gone = mapping.data();
         if (Guarded(mapping.bytes(), [&] { static_cast<void>(*gone); })) {
@@ -195,12 +196,13 @@ TEST_F(FaultGuardTest, PatchLetsTheAccessGoOnWithZeros) {
   int sum = 0;
   {
     const FaultPatch patch(mapping_.bytes(), &torn);
-    for (size_t i = 0; i < kSize; ++i) sum += std::to_integer<int>(*At(i));
-    *At(kSize - 1) = std::byte{9};
+    for (size_t i = 0; i < kGuardedSize; ++i)
+      sum += std::to_integer<int>(*At(i));
+    *At(kGuardedSize - 1) = std::byte{9};
   }
   EXPECT_TRUE(torn);
   EXPECT_EQ(sum, static_cast<int>(kPageSize));
-  EXPECT_EQ(std::byte{*At(kSize - 1)}, std::byte{9});
+  EXPECT_EQ(std::byte{*At(kGuardedSize - 1)}, std::byte{9});
 }
 
 TEST_F(FaultGuardTest, PatchMakesFewMappingsOfOneHoweverMuchIsGone) {

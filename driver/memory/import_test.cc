@@ -40,7 +40,7 @@ using ::rknnd::base::UniqueFd;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr size_t kSize = size_t{16} * 4096;
+constexpr size_t kImportSize = size_t{16} * 4096;
 
 UniqueFd Unsealed(uint64_t size) {
   UniqueFd fd(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -48,7 +48,7 @@ UniqueFd Unsealed(uint64_t size) {
   return fd;
 }
 
-UniqueFd SealedWith(int seals, uint64_t size = kSize) {
+UniqueFd SealedWith(int seals, uint64_t size = kImportSize) {
   UniqueFd fd = Unsealed(size);
   EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   return fd;
@@ -103,7 +103,7 @@ TEST(CheckImportTest, AMemfdSealedAgainstWritingIsNotWritable) {
 }
 
 TEST(CheckImportTest, AnUnsealedMemfdIsRefused) {
-  const UniqueFd fd = Unsealed(kSize);
+  const UniqueFd fd = Unsealed(kImportSize);
   EXPECT_THAT(CheckImport(fd.get()), IsRefusedAs("can be truncated"));
 }
 
@@ -158,7 +158,7 @@ TEST(CheckImportTest, ARegularFileIsRefusedOnWhateverFilesystem) {
   const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
   ASSERT_TRUE(fd.valid());
   unlink(name.c_str());
-  ASSERT_EQ(ftruncate(fd.get(), kSize), 0);
+  ASSERT_EQ(ftruncate(fd.get(), kImportSize), 0);
   EXPECT_THAT(CheckImport(fd.get()), IsRefusedAs("F_SEAL_SHRINK"));
 }
 
@@ -170,7 +170,7 @@ TEST(CheckImportTest, AFileOnTmpfsThatIsNoMemfdIsRefused) {
   struct statfs filesystem = {};
   ASSERT_EQ(fstatfs(fd.get(), &filesystem), 0);
   if (filesystem.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs";
-  ASSERT_EQ(ftruncate(fd.get(), kSize), 0);
+  ASSERT_EQ(ftruncate(fd.get(), kImportSize), 0);
   EXPECT_THAT(CheckImport(fd.get()), IsRefusedAs("can be truncated"));
 }
 
@@ -190,13 +190,13 @@ TEST(CheckImportTest, AnFdForWritingOnlyIsRefused) {
 
 TEST(CheckImportTest, AClosedFdIsRefused) {
   EXPECT_THAT(CheckImport(-1), IsRefusedAs("not open"));
-  const int number = [] { return Unsealed(kSize).get(); }();
+  const int number = [] { return Unsealed(kImportSize).get(); }();
   EXPECT_THAT(CheckImport(number), IsRefusedAs("not open"));
 }
 
 TEST(CheckImportTest, WhatOurOwnHeapGivesIsTaken) {
   RKNND_ASSERT_OK_AND_ASSIGN(const Allocation allocation,
-                             MakeMemfdHeap()->Allocate(kSize));
+                             MakeMemfdHeap()->Allocate(kImportSize));
   RKNND_ASSERT_OK_AND_ASSIGN(const ImportCheck check,
                              CheckImport(allocation.fd.get()));
   EXPECT_EQ(check.size, allocation.size);
@@ -209,13 +209,13 @@ TEST(ImportedMemoryTest, AHolePunchedAfterwardsReadsAsZeroAndHarmsNobody) {
   ASSERT_THAT(CheckImport(fd.get()), IsOk());
   RKNND_ASSERT_OK_AND_ASSIGN(
       Mapping mapping,
-      Mapping::OfFd(fd.get(), 0, kSize, Mapping::Access::kReadWrite));
+      Mapping::OfFd(fd.get(), 0, kImportSize, Mapping::Access::kReadWrite));
   ASSERT_THAT(mapping.Populate(Mapping::Access::kReadWrite), IsOk());
-  std::memset(mapping.data(), 0x5a, kSize);
+  std::memset(mapping.data(), 0x5a, kImportSize);
 
-  ASSERT_EQ(
-      fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kSize),
-      0);
+  ASSERT_EQ(fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                      kImportSize),
+            0);
 
   EXPECT_TRUE(std::all_of(mapping.bytes().begin(), mapping.bytes().end(),
                           [](std::byte byte) { return byte == std::byte{0}; }));

@@ -22,6 +22,9 @@ struct PhysicalWindow {
   uint32_t uid = 0;
   uint64_t begin = 0, size = 0;
   std::string device = "/dev/mem";  // where an offset is an address
+
+  friend bool operator==(const PhysicalWindow&,
+                         const PhysicalWindow&) = default;
 };
 
 // A size that is not 0, an end that exists, a device with its whole path.

@@ -4,7 +4,6 @@
 #include "driver/rknn_file/rknn_file.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +17,6 @@ using base::Code;
 using base::Error;
 using base::Expected;
 
-constexpr uint64_t kOldHeader = 24;  // container version 1
 constexpr size_t kTextBytes = 255;
 constexpr uint32_t kMaxDims = 16;
 
@@ -43,16 +41,6 @@ constexpr TypeName kTypes[] = {
     {1, 0, "FP32"},  {2, 3, "UINT8"}, {3, 2, "INT8"},
     {5, 4, "INT16"}, {6, 6, "INT32"}, {7, 8, "INT64"},
     {9, 9, "BOOL"},  {10, 1, "FP16"}, {16, 11, "BF16"}};
-
-Error Damaged(const std::string& what) {
-  return {Code::kInvalidArgument, "the .rknn file is damaged: " + what};
-}
-
-uint64_t LittleEndian(std::span<const std::byte> bytes, uint64_t at) {
-  uint64_t value = 0;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 // For people and messages: bounded, and nothing a terminal would act on.
 std::string Text(std::string_view text) {
@@ -261,75 +249,19 @@ Expected<void> ReadModel(const FlatBuffer& buffer, Description* description) {
 
 }  // namespace
 
-Kind KindOf(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                              std::min<size_t>(bytes.size(), 8));
-  if (text.starts_with("CYPTRKNN")) return Kind::kEncrypted;
-  if (text.starts_with("RKNN")) return Kind::kRknn;
-  if (text.starts_with("RKNX")) return Kind::kRknn3;
-  if (text.starts_with("VPMN")) return Kind::kFirstGeneration;
-  return Kind::kOther;
-}
-
-const char* KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kRknn:
-      return "a .rknn model";
-    case Kind::kEncrypted:
-      return "an encrypted .rknn model";
-    case Kind::kRknn3:
-      return "a model of the RKNN3 toolkit (RKNX)";
-    case Kind::kFirstGeneration:
-      return "a model for a first-generation NPU (RK1808, RV1126; VPMN)";
-    case Kind::kOther:
-      break;
-  }
-  return "no .rknn model";
-}
-
 Expected<Description> Read(std::span<const std::byte> bytes) {
   if (const Kind kind = KindOf(bytes); kind != Kind::kRknn) {
     return Error{Code::kInvalidArgument,
                  std::string("the file is ") + KindName(kind) +
                      (kind == Kind::kOther ? "" : ", which cannot be read")};
   }
-  if (bytes.size() < kOldHeader) {
-    return Damaged("it ends inside its header, after " +
-                   std::to_string(bytes.size()) + " bytes");
-  }
+  Expected<Container> container = FindContainer(bytes);
+  if (!container.ok()) return std::move(container).error();
   Description description;
-  description.container_version = LittleEndian(bytes, 8);
-  description.main_section_bytes = LittleEndian(bytes, 16);
-  constexpr uint64_t kNewest = 64;  // 6 is the newest seen
-  if (description.container_version == 0 ||
-      description.container_version > kNewest) {
-    return Damaged("its container version is " +
-                   std::to_string(description.container_version));
-  }
-  const uint64_t start =
-      description.container_version == 1 ? kOldHeader : kHeaderBytes;
-  if (bytes.size() < start ||
-      description.main_section_bytes > bytes.size() - start) {
-    return Damaged("its main section has " +
-                   std::to_string(description.main_section_bytes) +
-                   " bytes, the whole file " + std::to_string(bytes.size()));
-  }
-  // FlatBuffers count in 32 bits.
-  constexpr uint64_t kMaxSection = uint64_t{UINT32_MAX} / 2;
-  if (description.main_section_bytes > kMaxSection) {
-    return Damaged("its main section has more than 2 GiB");
-  }
-  const auto section =
-      bytes.subspan(start, static_cast<size_t>(description.main_section_bytes));
-  const uint64_t after = start + description.main_section_bytes;
-  if (bytes.size() - after >= sizeof(uint64_t)) {
-    description.json_bytes = LittleEndian(bytes, after);
-    if (description.json_bytes > bytes.size() - after - sizeof(uint64_t)) {
-      return Damaged("its JSON has " + std::to_string(description.json_bytes) +
-                     " bytes, the whole file " + std::to_string(bytes.size()));
-    }
-  }
-  const FlatBuffer buffer(section);
+  description.container_version = container->version;
+  description.main_section_bytes = container->section.size();
+  description.json_bytes = container->json_bytes;
+  const FlatBuffer buffer(container->section);
   if (!buffer.HasIdentifier("RKNN")) {
     return Damaged("its main section is no RKNN FlatBuffer");
   }

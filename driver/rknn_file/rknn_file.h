@@ -6,10 +6,6 @@
 // The file comes from a client and is not trusted: every offset is checked,
 // what is kept is bounded. Nothing of the vendor's is needed; the layout is
 // what can be seen in published files, so that what is unknown says so.
-//
-//   0   "RKNN", 4 zero bytes        16  u64 length of the main section
-//   8   u64 container version       24  (version 1) or 64: the main section,
-//                                       a FlatBuffer; u64 and JSON behind it
 
 #ifndef DRIVER_RKNN_FILE_RKNN_FILE_H_
 #define DRIVER_RKNN_FILE_RKNN_FILE_H_
@@ -21,21 +17,9 @@
 #include <vector>
 
 #include "base/posix/expected.h"
+#include "driver/rknn_file/container.h"
 
 namespace rknnd::rknn_file {
-
-enum class Kind : uint8_t {
-  kOther,            // none of these
-  kRknn,             // can be read here
-  kEncrypted,        // "CYPTRKNN"
-  kRknn3,            // "RKNX", of the RKNN3 toolkit
-  kFirstGeneration,  // "VPMN", of RK1808 and RV1126
-};
-
-// Told from the first bytes alone.
-Kind KindOf(std::span<const std::byte> bytes);
-// "an encrypted .rknn model", for messages.
-const char* KindName(Kind kind);
 
 inline constexpr uint32_t kUnknownType = UINT32_MAX;
 

@@ -37,7 +37,6 @@ enum : uint32_t {
   kInputs = 2,
   kOutputs = 3,
   kScaling = 4,
-  kOutputAfter = 12,
 };
 }  // namespace graph_slot
 

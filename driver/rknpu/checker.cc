@@ -1,5 +1,9 @@
 #include "driver/rknpu/checker.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/rknpu/footprint.h"
@@ -14,6 +18,8 @@ class Checker {
   Checker(const ProgramFile& file, const Placement& placement)
       : file_(file), placement_(placement), registers_(file) {
     ports_.may_be_bound.resize(file.tensors.size());
+    ports_.touched.resize(file.tensors.size());
+    ranges_.resize(file.tensors.size());
     for (size_t i = 0; i < file.tensors.size(); ++i) {
       const TensorClass kind = file.tensors[i].kind;
       ports_.may_be_bound[i] =
@@ -33,7 +39,16 @@ class Checker {
     return absl::OkStatus();
   }
 
-  CheckedPorts ports() && { return std::move(ports_); }
+  CheckedPorts ports() && {
+    for (size_t t = 0; t < ranges_.size(); ++t) {
+      std::sort(ranges_[t].begin(), ranges_[t].end());
+      int64_t& end = ports_.touched[t];
+      for (const auto& [first, last] : ranges_[t]) {
+        if (first <= end) end = std::max(end, last);
+      }
+    }
+    return std::move(ports_);
+  }
 
  private:
   absl::Status CheckTask(const TaskEntry& task) {
@@ -77,8 +92,12 @@ class Checker {
     }
     const bool is_inside =
         first >= 0 && end <= static_cast<int64_t>(tensor.bytes);
-    if (!is_inside || (access.writes && tensor.kind == TensorClass::kInput)) {
+    const bool is_input = tensor.kind == TensorClass::kInput;
+    if (!is_inside || (access.writes && is_input)) {
       ports_.may_be_bound[t] = false;
+    }
+    if (ports_.may_be_bound[t] && access.writes != is_input) {
+      ranges_[t].emplace_back(first, end);
     }
     return absl::OkStatus();
   }
@@ -101,6 +120,8 @@ class Checker {
   const Placement& placement_;
   RegisterValues registers_;
   CheckedPorts ports_;
+  // By tensor: of ports, what tasks read or write.
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> ranges_;
 };
 
 }  // namespace

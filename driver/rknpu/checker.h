@@ -8,9 +8,9 @@
 //   private      is read and written
 //   commands     are neither
 //
-// It also tells which ports could be bound to a program's own memory: those
-// that no task leaves, and inputs that are only read. The device does not bind
-// any yet: all ports are in internal memory, and are copied (device/port.h).
+// It also tells which ports may lie in a program's own memory instead of
+// internal memory: those that no task leaves, inputs that are only read, and
+// outputs of which tasks write all.
 //
 // Thread: any.
 
@@ -28,8 +28,12 @@
 namespace rknnd::rknpu {
 
 struct CheckedPorts {
-  // By tensor: inputs and outputs that may lie outside of internal memory.
+  // By tensor: inputs and outputs that may lie outside of internal memory, as
+  // far as tasks go.
   std::vector<bool> may_be_bound;
+  // How many bytes from its start tasks read of an input, or write of an
+  // output, without a gap; 0: tasks do not touch it.
+  std::vector<int64_t> touched;
 };
 
 // The enable masks that are known: a convolution with and without operands from

@@ -67,6 +67,28 @@ TEST(CheckerTest, AProgramThatStaysInItsMemoryPasses) {
   EXPECT_TRUE(checked.ports->may_be_bound[2]);
   EXPECT_TRUE(checked.ports->may_be_bound[3]);
   EXPECT_FALSE(checked.ports->may_be_bound[1]) << "weights are no port";
+  EXPECT_EQ(checked.ports->touched[1], 0);
+  EXPECT_EQ(checked.ports->touched[2], 512);
+  EXPECT_EQ(checked.ports->touched[3], 1024);
+}
+
+// Who binds such an output would find what was there before.
+TEST(CheckerTest, AnOutputThatBeginsWithAGapIsNotTouchedFromItsStart) {
+  TaskWriter writer;
+  // 16 channels of its second half.
+  writer.Node("c").Add(0xd,
+                       With(SmallConvolution(), {{0x4020, 512},
+                                                 {0x4058, 15},
+                                                 {0x403c, 0xf000f},
+                                                 {0x40c0, 512},
+                                                 {0x4050, 0}}),
+                       kAddresses);
+
+  const Checked checked(writer.spec());
+
+  ASSERT_TRUE(checked.ports.ok()) << checked.ports.status();
+  EXPECT_TRUE(checked.ports->may_be_bound[3]);
+  EXPECT_EQ(checked.ports->touched[3], 0);
 }
 
 TEST(CheckerTest, WhatLeavesTheMemoryIsNamed) {

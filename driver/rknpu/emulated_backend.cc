@@ -10,6 +10,7 @@
 #include "base/status/status.h"
 #include "driver/rknpu/address_space.h"
 #include "driver/rknpu/emulator/emulator.h"
+#include "driver/soft/tiles/cpu_level.h"
 
 namespace rknnd::rknpu {
 namespace {
@@ -48,11 +49,30 @@ class EmulatedTasks final : public PlacedTasks {
   std::vector<Task> tasks;
 };
 
+TaskCost CostOf(const TaskReport& report) {
+  // Measured on published programs, within a factor of two: the fast engine's
+  // convolutions do twice what the software NPU's other kernels do.
+  const uint64_t macs_per_ns =
+      report.fast ? 2 * static_cast<uint64_t>(soft::OperationsPerNs()) : 1;
+  const uint64_t bytes_per_ns = report.fast ? 2 : 1;
+  const uint64_t bytes = report.bytes_read + report.bytes_written;
+  return {.node = report.node,
+          .macs = report.macs,
+          .bytes_read = report.bytes_read,
+          .bytes_written = report.bytes_written,
+          .computing_cycles = report.computing,
+          .moving_cycles = report.moving,
+          .expected = static_cast<base::Nanoseconds>(report.macs / macs_per_ns +
+                                                     bytes / bytes_per_ns)};
+}
+
 class EmulatedBackend final : public Backend {
  public:
   explicit EmulatedBackend(Emulation emulation)
       : engine_(emulation == Emulation::kFast ? Engine::kFast
                                               : Engine::kPlain) {}
+
+  [[nodiscard]] const char* stand_in() const override { return "emulated NPU"; }
 
   absl::StatusOr<std::unique_ptr<PlacedMemory>> Allocate(
       uint64_t bytes) override {
@@ -82,26 +102,22 @@ class EmulatedBackend final : public Backend {
     return std::make_unique<EmulatedTasks>(tasks, commands);
   }
 
+  absl::Status Survey(const NpuJob& job,
+                      std::vector<TaskCost>& costs) override {
+    RKNND_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(job));
+    std::vector<TaskReport> reports;
+    // One of its own: jobs may run.
+    RKNND_RETURN_IF_ERROR(
+        Machine().Run(prepared.memory, prepared.lists,
+                      {.executes = false, .report = &reports}));
+    for (const TaskReport& report : reports) costs.push_back(CostOf(report));
+    return absl::OkStatus();
+  }
+
   absl::Status Run(const NpuJob& job) override {
-    Memory memory;
-    for (const ReachableMemory& reachable : job.memory) {
-      if (reachable.memory->bytes().empty()) continue;
-      RKNND_RETURN_IF_ERROR(
-          memory.Attach({reachable.memory->address(), reachable.memory->bytes(),
-                         reachable.writable}));
-    }
-    const std::span<const Task> tasks =
-        static_cast<const EmulatedTasks*>(job.table)->tasks;
-    std::array<std::span<const Task>, kCores> lists;
-    for (const CoreTasks& core : job.cores) {
-      if (core.core >= kCores) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the NPU has no core ", core.core));
-      }
-      lists[core.core] = tasks.subspan(core.tasks.first, core.tasks.count);
-    }
+    RKNND_ASSIGN_OR_RETURN(const Prepared prepared, Prepare(job));
     return machine_.Run(
-        memory, lists,
+        prepared.memory, prepared.lists,
         {.engine = engine_, .stop = job.stop, .stop_too = job.stop_too});
   }
 
@@ -111,6 +127,31 @@ class EmulatedBackend final : public Backend {
   }
 
  private:
+  struct Prepared {
+    Memory memory;
+    std::array<std::span<const Task>, kCores> lists;
+  };
+  static absl::StatusOr<Prepared> Prepare(const NpuJob& job) {
+    Prepared prepared;
+    for (const ReachableMemory& reachable : job.memory) {
+      if (reachable.memory->bytes().empty()) continue;
+      RKNND_RETURN_IF_ERROR(prepared.memory.Attach({reachable.memory->address(),
+                                                    reachable.memory->bytes(),
+                                                    reachable.writable}));
+    }
+    const std::span<const Task> tasks =
+        static_cast<const EmulatedTasks*>(job.table)->tasks;
+    for (const CoreTasks& core : job.cores) {
+      if (core.core >= kCores) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the NPU has no core ", core.core));
+      }
+      prepared.lists[core.core] =
+          tasks.subspan(core.tasks.first, core.tasks.count);
+    }
+    return prepared;
+  }
+
   const Engine engine_;
   const std::shared_ptr<AddressSpace> space_ = std::make_shared<AddressSpace>();
   Machine machine_;

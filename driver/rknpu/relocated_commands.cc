@@ -30,7 +30,8 @@ RelocatedCommands::RelocatedCommands(const ProgramFile& file,
     : places_(places),
       words_(words),
       address_(address),
-      addresses_(places.tensors(), 0) {
+      addresses_(places.tensors(), 0),
+      changed_{0, static_cast<uint32_t>(words.size())} {
   std::copy(file.commands.begin(), file.commands.end(), words_.begin());
   for (const TaskEntry& task : file.tasks) {
     const size_t at = task.commands / sizeof(uint64_t) + task.words;
@@ -53,6 +54,8 @@ void RelocatedCommands::Move(uint32_t tensor, uint64_t address) {
   for (const Relocation& word : places_.Of(tensor)) {
     words_[word.word] = WithValue(words_[word.word],
                                   static_cast<uint32_t>(address + word.addend));
+    changed_.begin = std::min(changed_.begin, word.word);
+    changed_.end = std::max(changed_.end, word.word + 1);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "driver/rknpu/file/program_file.h"
@@ -49,6 +50,15 @@ class RelocatedCommands {
   // The same of all of them, in order.
   void MoveAll(std::span<const uint64_t> addresses);
 
+  // The words that changed since the last question, or since the beginning:
+  // from the first to behind the last one.
+  struct Changed {
+    uint32_t begin = 0, end = 0;
+  };
+  [[nodiscard]] Changed TakeChanged() {
+    return std::exchange(changed_, Changed{UINT32_MAX, 0});
+  }
+
   [[nodiscard]] uint64_t address() const { return address_; }
   [[nodiscard]] std::span<const uint64_t> words() const { return words_; }
   // A task's first command, as the NPU sees it.
@@ -61,6 +71,7 @@ class RelocatedCommands {
   const std::span<uint64_t> words_;
   const uint64_t address_;
   std::vector<uint64_t> addresses_;  // by tensor
+  Changed changed_;
 };
 
 // The value of a command: 32 bits between its register and its target.

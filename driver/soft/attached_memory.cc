@@ -48,18 +48,19 @@ absl::StatusOr<std::unique_ptr<driver::Memory>> AttachedMemory::Map(
   std::span<std::byte> bytes =
       mapping->bytes().subspan(static_cast<size_t>(lead));
   base::UniqueFd dma_buf;
-  if (is_dma_buf && memory.origin != driver::MemoryOrigin::kUncachedHeap) {
+  if (is_dma_buf) {
     RKNND_ASSIGN_OR_RETURN(dma_buf,
                            base::ToStatusOr(base::Duplicate(memory.fd)));
   }
   return std::unique_ptr<driver::Memory>(new AttachedMemory(
-      *std::move(mapping), bytes, std::move(dma_buf), memory.origin, writable));
+      *std::move(mapping), bytes, std::move(dma_buf), memory, writable));
 }
 
 void AttachedMemory::Clear(uint64_t offset, uint64_t bytes) {
   const std::span<std::byte> rest = From(offset);
   const auto range =
       rest.first(static_cast<size_t>(std::min<uint64_t>(bytes, rest.size())));
+  cleared_.store(true, std::memory_order_relaxed);
   (void)driver::Guarded(
       range, [range] { std::memset(range.data(), 0, range.size()); });
 }

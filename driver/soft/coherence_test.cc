@@ -36,7 +36,7 @@ using ::testing::ElementsAre;
 using testing::OnnxBuilder;
 
 constexpr uint64_t kPage = 4096;
-constexpr driver::TensorFormat kFloats{
+constexpr driver::TensorFormat kFloatFormat{
     .type = driver::TensorType::kFloat32,
     .layout = driver::TensorLayout::kUndefined};
 
@@ -135,8 +135,8 @@ class CoherenceTest : public ::testing::Test {
 
   absl::Status Run(Piece& in, Piece& out, bool keep_inputs = false,
                    bool keep_outputs = false) {
-    const driver::TensorBinding input{in.memory.get(), 0, kFloats};
-    const driver::TensorBinding output{out.memory.get(), 0, kFloats};
+    const driver::TensorBinding input{in.memory.get(), 0, kFloatFormat};
+    const driver::TensorBinding output{out.memory.get(), 0, kFloatFormat};
     return RunOn({&input, 1}, {&output, 1}, keep_inputs, keep_outputs);
   }
   absl::Status RunOn(std::span<const driver::TensorBinding> inputs,
@@ -279,18 +279,18 @@ TEST_F(CacheTableTest, AfterAFailedEndNothingIsTakenForKnown) {
 
 TEST_F(CacheTableTest, AJobThatFailsEndsItsSyncsAllTheSame) {
   Piece in = Make("in"), out = Make("out");
-  const driver::TensorBinding input{in.memory.get(), 0, kFloats};
+  const driver::TensorBinding input{in.memory.get(), 0, kFloatFormat};
   // Too little room: found out by the last layer.
-  const driver::TensorBinding output{out.memory.get(), kPage - 4, kFloats};
+  const driver::TensorBinding output{out.memory.get(), kPage - 4, kFloatFormat};
   EXPECT_FALSE(RunOn({&input, 1}, {&output, 1}).ok());
   EXPECT_EQ(table_.Take().size(), 4U);
 }
 
 TEST_F(CacheTableTest, PictureBesideAnAnswerInOneMemoryIsReadAfresh) {
   Piece both = Make("both"), out = Make("out");
-  const driver::TensorBinding picture{both.memory.get(), 0, kFloats};
-  const driver::TensorBinding answer{both.memory.get(), 1024, kFloats};
-  const driver::TensorBinding last{out.memory.get(), 0, kFloats};
+  const driver::TensorBinding picture{both.memory.get(), 0, kFloatFormat};
+  const driver::TensorBinding answer{both.memory.get(), 1024, kFloatFormat};
+  const driver::TensorBinding last{out.memory.get(), 0, kFloatFormat};
   ASSERT_TRUE(RunOn({&picture, 1}, {&answer, 1}).ok());
   table_.Take();
   // Whoever writes pictures has been there again.
@@ -303,8 +303,8 @@ TEST_F(CacheTableTest, PictureBesideAnAnswerInOneMemoryIsReadAfresh) {
 TEST_F(CacheTableTest, WhatAFailedJobWasToWriteIsNotTakenForItsOwn) {
   Piece in = Make("in"), between = Make("between"), out = Make("out");
   ASSERT_TRUE(Run(in, between).ok());
-  const driver::TensorBinding input{in.memory.get(), kPage - 4, kFloats};
-  const driver::TensorBinding output{between.memory.get(), 0, kFloats};
+  const driver::TensorBinding input{in.memory.get(), kPage - 4, kFloatFormat};
+  const driver::TensorBinding output{between.memory.get(), 0, kFloatFormat};
   EXPECT_FALSE(RunOn({&input, 1}, {&output, 1}).ok());
   table_.Take();
   ASSERT_TRUE(Run(between, out).ok());

@@ -26,10 +26,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::OnnxBuilder;
 
-constexpr TensorFormat kImage{.type = TensorType::kFloat32,
-                              .layout = TensorLayout::kNchw};
+constexpr TensorFormat kDynamicImage{.type = TensorType::kFloat32,
+                                     .layout = TensorLayout::kNchw};
 
-std::vector<float> Numbers(size_t count, size_t step) {
+std::vector<float> SteppedNumbers(size_t count, size_t step) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) {
     values[i] = static_cast<float>((i * step + i / 7) % 19) / 8.0F - 1.0F;
@@ -42,12 +42,12 @@ std::vector<float> Numbers(size_t count, size_t step) {
 OnnxBuilder Net(int64_t side, int64_t batch = 1) {
   OnnxBuilder builder;
   builder.Input("image", {batch, 3, side, side})
-      .Floats("w1", {64, 3, 3, 3}, Numbers(64 * 27, 5))
+      .Floats("w1", {64, 3, 3, 3}, SteppedNumbers(64 * 27, 5))
       .Node("Conv", {"image", "w1"}, {"a"}, "first")
       .Ints("kernel_shape", {3, 3})
       .Ints("pads", {1, 1, 1, 1})
       .Node("Relu", {"a"}, {"b"})
-      .Floats("w2", {64, 64, 3, 3}, Numbers(64 * 64 * 9, 3))
+      .Floats("w2", {64, 64, 3, 3}, SteppedNumbers(64 * 64 * 9, 3))
       .Node("Conv", {"b", "w2"}, {"y"}, "second")
       .Ints("kernel_shape", {3, 3})
       .Ints("pads", {1, 1, 1, 1})
@@ -78,8 +78,9 @@ class DynamicShapesTest : public ::testing::Test {
 
   std::vector<float> Run(const driver::Model& model,
                          const std::vector<float>& input,
-                         const TensorFormat& in = kImage, uint32_t row = 0) {
-    auto bound = BoundModel::Make(*device_, model, {in}, {kImage}, row);
+                         const TensorFormat& in = kDynamicImage,
+                         uint32_t row = 0) {
+    auto bound = BoundModel::Make(*device_, model, {in}, {kDynamicImage}, row);
     EXPECT_TRUE(bound.ok()) << bound.status();
     std::memcpy((*bound)->input(0).data(), input.data(),
                 input.size() * sizeof(float));
@@ -106,11 +107,12 @@ TEST_F(DynamicShapesTest, EachRowAnswersAsTheFixedModel) {
   for (const int64_t side : {8, 24, 16}) {
     const auto fixed = Load(Net(side));
     ASSERT_NE(fixed, nullptr);
-    const auto input = Numbers(static_cast<size_t>(3 * side * side), 7);
+    const auto input = SteppedNumbers(static_cast<size_t>(3 * side * side), 7);
     const auto extent = static_cast<uint32_t>(side);
     EXPECT_THAT(model->info().programs[row].inputs[0].dims,
                 ElementsAre(1, extent, extent, 3));
-    EXPECT_EQ(Run(*model, input, kImage, row), Run(*fixed, input)) << side;
+    EXPECT_EQ(Run(*model, input, kDynamicImage, row), Run(*fixed, input))
+        << side;
     ++row;
   }
 }
@@ -119,7 +121,7 @@ TEST_F(DynamicShapesTest, RowsReplaceAFixedShapeToo) {
   const auto model = Load(Net(32), kThreeRows);
   const auto fixed = Load(Net(8));
   ASSERT_TRUE(model != nullptr && fixed != nullptr);
-  const auto input = Numbers(3 * 8 * 8, 7);
+  const auto input = SteppedNumbers(3 * 8 * 8, 7);
 
   EXPECT_EQ(Run(*model, input), Run(*fixed, input));
 }
@@ -161,7 +163,7 @@ TEST_F(DynamicShapesTest, OneRowFixesWhatIsOpen) {
   const auto model = Load(Net(-1), "dynamic_input: [[[1,3,16,16]]]");
   const auto fixed = Load(Net(16));
   ASSERT_TRUE(model != nullptr && fixed != nullptr);
-  const auto input = Numbers(3 * 16 * 16, 7);
+  const auto input = SteppedNumbers(3 * 16 * 16, 7);
 
   EXPECT_EQ(model->info().programs.size(), 1U);
   EXPECT_EQ(Run(*model, input), Run(*fixed, input));
@@ -175,7 +177,7 @@ TEST_F(DynamicShapesTest, OpenShapesWithoutRowsAreRefused) {
 
 TEST_F(DynamicShapesTest, ARowThatTheNetworkContradictsIsNamed) {
   OnnxBuilder builder = Net(-1);
-  builder.Floats("half", {1, 64, 8, 8}, Numbers(64 * 64, 3))
+  builder.Floats("half", {1, 64, 8, 8}, SteppedNumbers(64 * 64, 3))
       .Node("Add", {"y", "half"}, {"z"}, "sum")
       .Output("z", {1, 64, -1, -1});
 
@@ -200,7 +202,7 @@ TEST_F(DynamicShapesTest, ABatchAnswersAsSoManyRuns) {
   EXPECT_EQ(program.internal_size, single->info().programs[0].internal_size);
 
   constexpr size_t kOne = 3 * 16 * 16;
-  const std::vector<float> input = Numbers(4 * kOne, 11);
+  const std::vector<float> input = SteppedNumbers(4 * kOne, 11);
   std::vector<float> wanted;
   for (size_t i = 0; i < 4; ++i) {
     const auto begin = input.begin() + static_cast<std::ptrdiff_t>(i * kOne);
@@ -220,7 +222,7 @@ TEST_F(DynamicShapesTest, SlicesOfABatchLieHStrideRowsApart) {
                             .h_stride = 12};
   const TensorFormat dense{.type = TensorType::kFloat32,
                            .layout = TensorLayout::kNhwc};
-  const std::vector<float> picture = Numbers(2 * 8 * 8 * 3, 7);
+  const std::vector<float> picture = SteppedNumbers(2 * 8 * 8 * 3, 7);
   std::vector<float> spread(2 * 12 * 16 * 3, 99.0F);
   for (size_t row = 0; row < 16; ++row) {
     std::memcpy(&spread[((row / 8) * 12 + row % 8) * 48], &picture[row * 24],
@@ -242,9 +244,9 @@ TEST_F(DynamicShapesTest, ABatchAndRowsGoTogether) {
   EXPECT_THAT(model->info().programs[2].inputs[0].dims,
               ElementsAre(2, 16, 16, 3));
   constexpr size_t kOne = 3 * 16 * 16;
-  const std::vector<float> input = Numbers(2 * kOne, 11);
+  const std::vector<float> input = SteppedNumbers(2 * kOne, 11);
 
-  const auto both = Run(*model, input, kImage, 2);
+  const auto both = Run(*model, input, kDynamicImage, 2);
 
   const auto second =
       Run(*single, {input.begin() + kOne, input.begin() + 2 * kOne});
@@ -257,7 +259,7 @@ TEST_F(DynamicShapesTest, ABatchOfTheNetworkItselfRunsAsItIs) {
   const auto single = Load(Net(8));
   ASSERT_TRUE(model != nullptr && single != nullptr);
   EXPECT_EQ(model->info().programs[0].batch, 1U);
-  const std::vector<float> input = Numbers(3 * 3 * 8 * 8, 11);
+  const std::vector<float> input = SteppedNumbers(3 * 3 * 8 * 8, 11);
 
   const auto all = Run(*model, input);
 
@@ -292,7 +294,8 @@ TEST(BatchTimesTest, LayerTimesOfABatchAreTheSum) {
   const auto times_of = [&](const std::string& options) {
     std::vector<int64_t> times;
     auto model = (*device)->Load({Net(16).Bytes(), options, "m.onnx"});
-    auto bound = BoundModel::Make(**device, **model, {kImage}, {kImage});
+    auto bound =
+        BoundModel::Make(**device, **model, {kDynamicImage}, {kDynamicImage});
     EXPECT_TRUE((*bound)->Run(0, &times).status.ok());
     return times;
   };

@@ -12,6 +12,7 @@
 #include "base/posix/blocked_signals.h"
 #include "base/posix/clock.h"
 #include "base/posix/futex.h"
+#include "base/posix/spinning.h"
 #include "driver/soft/kernels/threads.h"
 
 namespace rknnd::soft {
@@ -25,14 +26,6 @@ constexpr int kLooksBetweenClocks = 64;
 constexpr base::Nanoseconds kForever =
     std::numeric_limits<base::Nanoseconds>::max();
 
-void Relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 // Until `word` is no longer `seen` or patience ends; its value then.
 uint32_t LookFor(const std::atomic<uint32_t>& word, uint32_t seen) {
   uint32_t now = word.load(std::memory_order_acquire);
@@ -41,7 +34,7 @@ uint32_t LookFor(const std::atomic<uint32_t>& word, uint32_t seen) {
   const base::Nanoseconds end = clock.Now() + kPatience;
   do {
     for (int i = 0; i < kLooksBetweenClocks && now == seen; ++i) {
-      Relax();
+      base::Relax();
       now = word.load(std::memory_order_acquire);
     }
   } while (now == seen && clock.Now() < end);

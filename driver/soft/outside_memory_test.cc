@@ -50,7 +50,7 @@ TensorFormat FormatOf(const driver::TensorAttr& attr) {
   return testing::PlainFormat(attr, TensorType::kFloat32);
 }
 
-class Answer final : public driver::JobListener {
+class JobAnswer final : public driver::JobListener {
  public:
   void OnJobDone(driver::JobResult result) override {
     status = std::move(result.status);
@@ -89,7 +89,7 @@ class OutsideMemoryTest : public ::testing::Test {
                                    FormatOf(program.inputs[0])};
     const driver::TensorBinding out{output_->memory(), 0,
                                     FormatOf(program.outputs[0])};
-    Answer answer;
+    JobAnswer answer;
     driver::JobRequest job;
     job.model = model_.get();
     job.inputs = {&in, 1};

@@ -23,11 +23,11 @@ using driver::TensorType;
 using testing::BoundModel;
 using testing::OnnxBuilder;
 
-constexpr TensorFormat kImage{.type = TensorType::kFloat32,
-                              .layout = TensorLayout::kNchw};
+constexpr TensorFormat kPacedImage{.type = TensorType::kFloat32,
+                                   .layout = TensorLayout::kNchw};
 
 // A convolution that cores share out, and a pool that they do not.
-OnnxBuilder Network() {
+OnnxBuilder PacedNetwork() {
   OnnxBuilder builder;
   builder.Input("x", {1, 32, 64, 64})
       .Floats("w", {64, 32, 3, 3}, std::vector<float>(64 * 32 * 9, 0.01F))
@@ -51,10 +51,11 @@ class PaceTest : public ::testing::Test {
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     device_->EnterWorker();
-    auto model = device_->Load({Network().Bytes(), "", "m.onnx"});
+    auto model = device_->Load({PacedNetwork().Bytes(), "", "m.onnx"});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
-    auto bound = BoundModel::Make(*device_, *model_, {kImage}, {kImage});
+    auto bound =
+        BoundModel::Make(*device_, *model_, {kPacedImage}, {kPacedImage});
     ASSERT_TRUE(bound.ok()) << bound.status();
     bound_ = *std::move(bound);
   }

@@ -89,10 +89,67 @@ class RandomNetwork {
     Add(out, in.dims);
   }
 
+  void Text(const std::string& name, const std::string& value) {
+    auto& nodes = *builder_.proto().mutable_graph()->mutable_node();
+    auto* attribute = nodes.Mutable(nodes.size() - 1)->add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(onnx::AttributeProto::STRING);
+    attribute->set_s(value);
+  }
+
+  // The channels of a picture as steps, its rows as sequences.
+  void Recurrent(const Value& in) {
+    if (in.dims.size() != 4 || in.dims[0] != 1) return Unary(in);
+    static const char* const kTypes[] = {"RNN", "GRU", "LSTM"};
+    const int64_t kind = Pick(3), directions = 1 + Pick(2);
+    const int64_t gates = kind == 0 ? 1 : 2 + kind;
+    const int64_t hidden = 8 * (1 + Pick(3)), rows = gates * hidden;
+    const std::string turned = Name(), out = Name();
+    const Dims steps = {in.dims[1], in.dims[2], in.dims[3]};
+    builder_.Node("Reshape", {in.name, Shape(steps)}, {turned});
+    builder_.Node(
+        kTypes[kind],
+        {turned, Numbers({directions, rows, steps[2]}),
+         Numbers({directions, rows, hidden}), Numbers({directions, 2 * rows})},
+        {out});
+    builder_.Int("hidden_size", hidden);
+    builder_.Int("linear_before_reset", Pick(2));
+    Text("direction", directions == 2 ? "bidirectional"
+                      : Pick(2) == 0  ? "forward"
+                                      : "reverse");
+    Add(out, {steps[0], directions, steps[1], hidden});
+  }
+
+  // Slices of it elsewhere, or elements replaced or added.
+  void Indexed(const Value& in) {
+    if (in.dims.size() < 2) return Unary(in);
+    const std::string out = Name(), indices = "i" + out;
+    const int64_t first = Pick(in.dims[1]), second = Pick(in.dims[1]);
+    Dims rest(in.dims.begin() + 2, in.dims.end());
+    Dims updates = rest;
+    updates.insert(updates.begin(), 2);
+    if (Pick(2) == 0) {
+      builder_.Int64s(indices, {2, 2}, {0, first, 0, second});
+      if (Pick(2) == 0) {
+        builder_.Node("GatherND", {in.name, indices}, {out});
+        return Add(out, updates);
+      }
+      builder_.Node("ScatterND", {in.name, indices, Numbers(updates)}, {out});
+      Text("reduction", Pick(2) == 0 ? "none" : "add");
+      return Add(out, in.dims);
+    }
+    const Dims one(in.dims.size(), 1);
+    builder_.Int64s(indices, one, {first});
+    builder_.Node("ScatterElements", {in.name, indices, Numbers(one)}, {out});
+    builder_.Int("axis", 1);
+    Text("reduction", Pick(2) == 0 ? "none" : "add");
+    Add(out, in.dims);
+  }
+
   void AddNode() {
     const Value in = Any();
     const std::string out = Name();
-    switch (Pick(16)) {
+    switch (Pick(22)) {
       case 0:
       case 1:
         return Unary(in);
@@ -178,11 +235,9 @@ class RandomNetwork {
       }
       case 9: {
         if (in.dims.size() < 2) return Unary(in);
-        builder_.Node(
-            "PRelu",
-            {in.name, in.dims.size() == 4 ? Numbers({in.dims[1], 1, 1})
-                                          : Numbers({in.dims[1]})},
-            {out});
+        Dims slopes(in.dims.size() - 1, 1);
+        slopes[0] = in.dims[1];
+        builder_.Node("PRelu", {in.name, Numbers(slopes)}, {out});
         Add(out, in.dims);
         return;
       }
@@ -253,6 +308,41 @@ class RandomNetwork {
         const Dims half = {in.dims[0], in.dims[1], in.dims[2] / 2,
                            in.dims[3] / 2};
         Add(out, half);
+        return;
+      }
+      case 15:
+        return Recurrent(in);
+      case 16:
+      case 17:
+        return Indexed(in);
+      case 18: {
+        if (in.dims.size() != 4) return Unary(in);
+        // Rows of a channel against each other.
+        builder_.Node("Einsum", {in.name, in.name}, {out});
+        Text("equation", "bchw,bcvw->bchv");
+        Add(out, {in.dims[0], in.dims[1], in.dims[2], in.dims[2]});
+        return;
+      }
+      case 19: {
+        if (in.dims.size() != 4) return Unary(in);
+        const int64_t high = 1 + Pick(12), wide = 1 + Pick(12);
+        builder_.Node("GridSample",
+                      {in.name, Numbers({in.dims[0], high, wide, 2})}, {out});
+        static const char* const kModes[] = {"nearest", "bilinear", "bicubic"};
+        static const char* const kOutside[] = {"zeros", "border", "reflection"};
+        Text("mode", kModes[Pick(3)]);
+        Text("padding_mode", kOutside[Pick(3)]);
+        builder_.Int("align_corners", Pick(2));
+        Add(out, {in.dims[0], in.dims[1], high, wide});
+        return;
+      }
+      case 20: {
+        if (in.dims.size() != 4) return Unary(in);
+        const int64_t groups = in.dims[1] % 2 == 0 ? 2 : 1;
+        builder_.Node("GroupNormalization",
+                      {in.name, Numbers({groups}), Numbers({groups})}, {out});
+        builder_.Int("num_groups", groups).Float("epsilon", 0.05F);
+        Add(out, in.dims);
         return;
       }
       default: {

@@ -57,7 +57,7 @@ struct Options {
   std::string config;  // of the daemon
 };
 
-struct Film {
+struct FilmFigures {
   rknnd_memory memory{};  // of all cameras together
   double rate = 0;        // of each, in the end
   std::vector<StreamFigures> streams;
@@ -195,9 +195,9 @@ std::vector<StreamFigures> RunFilm(const client::Launcher& launcher,
   return streams;
 }
 
-Film RunCameras(const client::Launcher& launcher, const Options& options,
-                const client::PrivateDaemon& daemon) {
-  Film film;
+FilmFigures RunCameras(const client::Launcher& launcher, const Options& options,
+                       const client::PrivateDaemon& daemon) {
+  FilmFigures film;
   std::vector<base::ChildProcess> cameras =
       StartCameras(launcher, options, daemon.target(), film.memory);
   const double fps = Measure(launcher, cameras);
@@ -249,7 +249,7 @@ int RunDemo(const Options& options) {
       options.config.empty()
           ? std::vector<std::string>{}
           : std::vector<std::string>{"--config", options.config});
-  const Film film = RunCameras(launcher, options, daemon);
+  const FilmFigures film = RunCameras(launcher, options, daemon);
   rows.push_back(
       {"rknnd",
        "rknnd, " + std::to_string(options.streams) + " processes, one model",

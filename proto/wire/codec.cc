@@ -51,8 +51,8 @@ RKNND_PLAIN(Admission);
 RKNND_PLAIN(Trace);
 RKNND_PLAIN(TraceRequest);
 RKNND_PLAIN(LeaseRequest);
-RKNND_PLAIN(Door);
-RKNND_PLAIN(CloseDoor);
+RKNND_PLAIN(ShareSocket);
+RKNND_PLAIN(CloseShareSocket);
 RKNND_PLAIN(LogEvent);
 RKNND_PLAIN(BufferKeyRequest);
 RKNND_PLAIN(BufferKey);
@@ -119,9 +119,7 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
   Bytes text{kMaxMemfdBody, nullptr, &message.text};
   raw.text.funcs.encode = &EncodeBytes;
   raw.text.arg = &text;
-  auto layers =
-      From(raw.layers, rknnd_v1_LayerReport_fields, kMaxLayers, message.layers);
-  raw.layers.arg = &layers;
+  BindList<rknnd_v1_LayerReport_fields, kMaxLayers>(raw.layers, message.layers);
   return EncodeFields(rknnd_v1_PerfDetail_fields, &raw);
 }
 
@@ -131,17 +129,14 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   Bytes text{kMaxMemfdBody, &message.text, nullptr};
   raw.text.funcs.decode = &DecodeBytes;
   raw.text.arg = &text;
-  auto layers =
-      Into(raw.layers, rknnd_v1_LayerReport_fields, kMaxLayers, message.layers);
-  raw.layers.arg = &layers;
+  BindList<rknnd_v1_LayerReport_fields, kMaxLayers>(raw.layers, message.layers);
   return DecodeFields(body, rknnd_v1_PerfDetail_fields, &raw);
 }
 
 base::Expected<std::vector<std::byte>> EncodeMessage(const DumpReply& message) {
   rknnd_v1_DumpReply raw = rknnd_v1_DumpReply_init_zero;
-  auto tensors = From(raw.tensors, rknnd_v1_DumpedTensor_fields, kMaxLayers,
-                      message.tensors);
-  raw.tensors.arg = &tensors;
+  BindList<rknnd_v1_DumpedTensor_fields, kMaxLayers>(raw.tensors,
+                                                     message.tensors);
   raw.size = message.size;
   return EncodeFields(rknnd_v1_DumpReply_fields, &raw);
 }
@@ -149,41 +144,36 @@ base::Expected<std::vector<std::byte>> EncodeMessage(const DumpReply& message) {
 base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                                    DumpReply& message) {
   rknnd_v1_DumpReply raw = rknnd_v1_DumpReply_init_zero;
-  auto tensors = Into(raw.tensors, rknnd_v1_DumpedTensor_fields, kMaxLayers,
-                      message.tensors);
-  raw.tensors.arg = &tensors;
+  BindList<rknnd_v1_DumpedTensor_fields, kMaxLayers>(raw.tensors,
+                                                     message.tensors);
   auto done = DecodeFields(body, rknnd_v1_DumpReply_fields, &raw);
   if (!done.ok()) return done;
   message.size = raw.size;
   return {};
 }
 
+template <class AnyInfo>
+void BindTensors(rknnd_v1_ContextInfo& raw, AnyInfo& message) {
+  const auto bind = [](pb_callback_t& callback, auto& tensors) {
+    BindList<rknnd_v1_TensorAttr_fields, kMaxTensors>(callback, tensors);
+  };
+  bind(raw.inputs, message.inputs);
+  bind(raw.outputs, message.outputs);
+  bind(raw.native_inputs, message.native_inputs);
+  bind(raw.native_outputs, message.native_outputs);
+  bind(raw.native_nhwc_inputs, message.native_nhwc_inputs);
+  bind(raw.native_nhwc_outputs, message.native_nhwc_outputs);
+}
+
 base::Expected<std::vector<std::byte>> EncodeMessage(
     const ContextInfo& message) {
   rknnd_v1_ContextInfo raw = rknnd_v1_ContextInfo_init_zero;
-  const auto bind = [](pb_callback_t& callback,
-                       const std::vector<TensorAttr>& tensors) {
-    return From(callback, rknnd_v1_TensorAttr_fields, kMaxTensors, tensors);
-  };
-  auto inputs = bind(raw.inputs, message.inputs);
-  auto outputs = bind(raw.outputs, message.outputs);
-  auto native_inputs = bind(raw.native_inputs, message.native_inputs);
-  auto native_outputs = bind(raw.native_outputs, message.native_outputs);
-  auto nhwc_inputs = bind(raw.native_nhwc_inputs, message.native_nhwc_inputs);
-  auto nhwc_outputs =
-      bind(raw.native_nhwc_outputs, message.native_nhwc_outputs);
-  raw.inputs.arg = &inputs;
-  raw.outputs.arg = &outputs;
-  raw.native_inputs.arg = &native_inputs;
-  raw.native_outputs.arg = &native_outputs;
-  raw.native_nhwc_inputs.arg = &nhwc_inputs;
-  raw.native_nhwc_outputs.arg = &nhwc_outputs;
+  BindTensors(raw, message);
   raw.weight_size = message.weight_size;
   raw.internal_size = message.internal_size;
   SetText(raw.custom_string, message.custom_string);
-  auto shapes = From(raw.shapes, rknnd_v1_InputShape_fields, kMaxListedShapes,
-                     message.shapes);
-  raw.shapes.arg = &shapes;
+  BindList<rknnd_v1_InputShape_fields, kMaxListedShapes>(raw.shapes,
+                                                         message.shapes);
   raw.batch = message.batch;
   return EncodeFields(rknnd_v1_ContextInfo_fields, &raw);
 }
@@ -191,26 +181,9 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
 base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                                    ContextInfo& message) {
   rknnd_v1_ContextInfo raw = rknnd_v1_ContextInfo_init_zero;
-  const auto bind = [](pb_callback_t& callback,
-                       std::vector<TensorAttr>& tensors) {
-    return Into(callback, rknnd_v1_TensorAttr_fields, kMaxTensors, tensors);
-  };
-  auto inputs = bind(raw.inputs, message.inputs);
-  auto outputs = bind(raw.outputs, message.outputs);
-  auto native_inputs = bind(raw.native_inputs, message.native_inputs);
-  auto native_outputs = bind(raw.native_outputs, message.native_outputs);
-  auto nhwc_inputs = bind(raw.native_nhwc_inputs, message.native_nhwc_inputs);
-  auto nhwc_outputs =
-      bind(raw.native_nhwc_outputs, message.native_nhwc_outputs);
-  raw.inputs.arg = &inputs;
-  raw.outputs.arg = &outputs;
-  raw.native_inputs.arg = &native_inputs;
-  raw.native_outputs.arg = &native_outputs;
-  raw.native_nhwc_inputs.arg = &nhwc_inputs;
-  raw.native_nhwc_outputs.arg = &nhwc_outputs;
-  auto shapes = Into(raw.shapes, rknnd_v1_InputShape_fields, kMaxListedShapes,
-                     message.shapes);
-  raw.shapes.arg = &shapes;
+  BindTensors(raw, message);
+  BindList<rknnd_v1_InputShape_fields, kMaxListedShapes>(raw.shapes,
+                                                         message.shapes);
   auto done = DecodeFields(body, rknnd_v1_ContextInfo_fields, &raw);
   if (!done.ok()) return done;
   message.weight_size = raw.weight_size;
@@ -223,18 +196,14 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
 base::Expected<std::vector<std::byte>> EncodeMessage(const SetShapes& message) {
   rknnd_v1_SetShapes raw = rknnd_v1_SetShapes_init_zero;
   raw.context = message.context;
-  auto shapes =
-      From(raw.shapes, rknnd_v1_InputShape_fields, kMaxTensors, message.shapes);
-  raw.shapes.arg = &shapes;
+  BindList<rknnd_v1_InputShape_fields, kMaxTensors>(raw.shapes, message.shapes);
   return EncodeFields(rknnd_v1_SetShapes_fields, &raw);
 }
 
 base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                                    SetShapes& message) {
   rknnd_v1_SetShapes raw = rknnd_v1_SetShapes_init_zero;
-  auto shapes =
-      Into(raw.shapes, rknnd_v1_InputShape_fields, kMaxTensors, message.shapes);
-  raw.shapes.arg = &shapes;
+  BindList<rknnd_v1_InputShape_fields, kMaxTensors>(raw.shapes, message.shapes);
   auto done = DecodeFields(body, rknnd_v1_SetShapes_fields, &raw);
   if (!done.ok()) return done;
   message.context = raw.context;
@@ -259,125 +228,41 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   return {};
 }
 
+// For encoding a const message, for decoding another.
+template <class AnyReport>
+void BindLists(rknnd_v1_Report& raw, AnyReport& message) {
+  BindList<rknnd_v1_SessionReport_fields>(raw.sessions, message.sessions);
+  BindList<rknnd_v1_ModelReport_fields>(raw.models, message.models);
+  BindList<rknnd_v1_ContextReport_fields>(raw.contexts, message.contexts);
+  BindList<rknnd_v1_BufferReport_fields>(raw.buffers, message.buffers);
+  BindList<rknnd_v1_CoreReport_fields>(raw.core_reports, message.core_reports);
+  BindList<rknnd_v1_UserReport_fields>(raw.users, message.users);
+  BindList<rknnd_v1_SramWindow_fields>(raw.sram_windows, message.sram_windows);
+  BindList<rknnd_v1_ForeignUser_fields>(raw.foreign_users,
+                                        message.foreign_users);
+  BindList<rknnd_v1_Number_fields>(raw.numbers, message.numbers);
+}
+
 base::Expected<std::vector<std::byte>> EncodeMessage(const Report& message) {
-  rknnd_v1_Report raw = rknnd_v1_Report_init_zero;
-  SetText(raw.device, message.device);
-  SetText(raw.soc, message.soc);
-  SetText(raw.driver, message.driver);
-  raw.cores = message.cores;
-  raw.uptime_s = message.uptime_s;
-  raw.session_count = message.session_count;
-  raw.model_count = message.model_count;
-  raw.context_count = message.context_count;
-  raw.buffer_count = message.buffer_count;
-  raw.jobs_queued = message.jobs_queued;
-  raw.jobs_running = message.jobs_running;
-  raw.jobs_done = message.jobs_done;
-  raw.jobs_failed = message.jobs_failed;
-  raw.has_memory = true;
-  raw.memory = message.memory;
-  raw.sram_total = message.sram_total;
-  raw.sram_free = message.sram_free;
-  raw.unshared_total = message.unshared_total;
-  raw.uptime_ns = message.uptime_ns;
-  raw.faults = message.faults;
-  raw.syncs_done = message.syncs_done;
-  raw.syncs_skipped = message.syncs_skipped;
-  raw.budget = message.budget;
-  raw.budget_used = message.budget_used;
-  raw.sram_base = message.sram_base;
-  raw.jobs_dropped = message.jobs_dropped;
-  raw.jobs_shared = message.jobs_shared;
-  raw.jobs_hung = message.jobs_hung;
-  raw.admitted_ppm = message.admitted_ppm;
-  raw.draining = message.draining;
-  raw.cores_hung = message.cores_hung;
-  auto sessions = From(raw.sessions, rknnd_v1_SessionReport_fields,
-                       kMaxReportEntries, message.sessions);
-  auto models = From(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
-                     message.models);
-  auto contexts = From(raw.contexts, rknnd_v1_ContextReport_fields,
-                       kMaxReportEntries, message.contexts);
-  auto buffers = From(raw.buffers, rknnd_v1_BufferReport_fields,
-                      kMaxReportEntries, message.buffers);
-  auto cores = From(raw.core_reports, rknnd_v1_CoreReport_fields,
-                    kMaxReportEntries, message.core_reports);
-  auto users = From(raw.users, rknnd_v1_UserReport_fields, kMaxReportEntries,
-                    message.users);
-  auto windows = From(raw.sram_windows, rknnd_v1_SramWindow_fields,
-                      kMaxReportEntries, message.sram_windows);
-  auto foreign = From(raw.foreign_users, rknnd_v1_ForeignUser_fields,
-                      kMaxReportEntries, message.foreign_users);
-  raw.sessions.arg = &sessions;
-  raw.models.arg = &models;
-  raw.contexts.arg = &contexts;
-  raw.buffers.arg = &buffers;
-  raw.core_reports.arg = &cores;
-  raw.users.arg = &users;
-  raw.sram_windows.arg = &windows;
-  raw.foreign_users.arg = &foreign;
+  rknnd_v1_Report raw = message;
+  BindLists(raw, message);
   return EncodeFields(rknnd_v1_Report_fields, &raw);
 }
 
 base::Expected<void> DecodeMessage(std::span<const std::byte> body,
                                    Report& message) {
   rknnd_v1_Report raw = rknnd_v1_Report_init_zero;
-  auto sessions = Into(raw.sessions, rknnd_v1_SessionReport_fields,
-                       kMaxReportEntries, message.sessions);
-  auto models = Into(raw.models, rknnd_v1_ModelReport_fields, kMaxReportEntries,
-                     message.models);
-  auto contexts = Into(raw.contexts, rknnd_v1_ContextReport_fields,
-                       kMaxReportEntries, message.contexts);
-  auto buffers = Into(raw.buffers, rknnd_v1_BufferReport_fields,
-                      kMaxReportEntries, message.buffers);
-  auto cores = Into(raw.core_reports, rknnd_v1_CoreReport_fields,
-                    kMaxReportEntries, message.core_reports);
-  auto users = Into(raw.users, rknnd_v1_UserReport_fields, kMaxReportEntries,
-                    message.users);
-  auto windows = Into(raw.sram_windows, rknnd_v1_SramWindow_fields,
-                      kMaxReportEntries, message.sram_windows);
-  auto foreign = Into(raw.foreign_users, rknnd_v1_ForeignUser_fields,
-                      kMaxReportEntries, message.foreign_users);
-  raw.sessions.arg = &sessions;
-  raw.models.arg = &models;
-  raw.contexts.arg = &contexts;
-  raw.buffers.arg = &buffers;
-  raw.core_reports.arg = &cores;
-  raw.users.arg = &users;
-  raw.sram_windows.arg = &windows;
-  raw.foreign_users.arg = &foreign;
+  BindLists(raw, message);
   auto done = DecodeFields(body, rknnd_v1_Report_fields, &raw);
   if (!done.ok()) return done;
-  message.device = TextOf(raw.device);
-  message.soc = TextOf(raw.soc);
-  message.driver = TextOf(raw.driver);
-  message.cores = raw.cores;
-  message.uptime_s = raw.uptime_s;
-  message.session_count = raw.session_count;
-  message.model_count = raw.model_count;
-  message.context_count = raw.context_count;
-  message.buffer_count = raw.buffer_count;
-  message.jobs_queued = raw.jobs_queued;
-  message.jobs_running = raw.jobs_running;
-  message.jobs_done = raw.jobs_done;
-  message.jobs_failed = raw.jobs_failed;
-  message.memory = raw.memory;
-  message.sram_total = raw.sram_total;
-  message.sram_free = raw.sram_free;
-  message.unshared_total = raw.unshared_total;
-  message.uptime_ns = raw.uptime_ns;
-  message.faults = raw.faults;
-  message.syncs_done = raw.syncs_done;
-  message.syncs_skipped = raw.syncs_skipped;
-  message.budget = raw.budget;
-  message.budget_used = raw.budget_used;
-  message.sram_base = raw.sram_base;
-  message.jobs_dropped = raw.jobs_dropped;
-  message.jobs_shared = raw.jobs_shared;
-  message.jobs_hung = raw.jobs_hung;
-  message.admitted_ppm = raw.admitted_ppm;
-  message.draining = raw.draining;
-  message.cores_hung = raw.cores_hung;
+  // What nanopb was told of the lists is not the message's.
+  for (pb_callback_t* list :
+       {&raw.sessions, &raw.models, &raw.contexts, &raw.buffers,
+        &raw.core_reports, &raw.users, &raw.sram_windows, &raw.foreign_users,
+        &raw.numbers}) {
+    *list = {};
+  }
+  static_cast<rknnd_v1_Report&>(message) = raw;
   return {};
 }
 
@@ -385,17 +270,13 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
 #define RKNND_LIST(name, item, items)                                         \
   base::Expected<std::vector<std::byte>> EncodeMessage(const name& message) { \
     rknnd_v1_##name raw = rknnd_v1_##name##_init_zero;                        \
-    auto list = From(raw.items, rknnd_v1_##item##_fields, kMaxReportEntries,  \
-                     message.items);                                          \
-    raw.items.arg = &list;                                                    \
+    BindList<rknnd_v1_##item##_fields>(raw.items, message.items);             \
     return EncodeFields(rknnd_v1_##name##_fields, &raw);                      \
   }                                                                           \
   base::Expected<void> DecodeMessage(std::span<const std::byte> body,         \
                                      name& message) {                         \
     rknnd_v1_##name raw = rknnd_v1_##name##_init_zero;                        \
-    auto list = Into(raw.items, rknnd_v1_##item##_fields, kMaxReportEntries,  \
-                     message.items);                                          \
-    raw.items.arg = &list;                                                    \
+    BindList<rknnd_v1_##item##_fields>(raw.items, message.items);             \
     return DecodeFields(body, rknnd_v1_##name##_fields, &raw);                \
   }
 RKNND_LIST(DrainReply, SessionReport, sessions)
@@ -462,8 +343,8 @@ RKNND_MESSAGE(Admission);
 RKNND_MESSAGE(Trace);
 RKNND_MESSAGE(TraceRequest);
 RKNND_MESSAGE(LeaseRequest);
-RKNND_MESSAGE(Door);
-RKNND_MESSAGE(CloseDoor);
+RKNND_MESSAGE(ShareSocket);
+RKNND_MESSAGE(CloseShareSocket);
 RKNND_MESSAGE(LogEvent);
 RKNND_MESSAGE(BufferKeyRequest);
 RKNND_MESSAGE(BufferKey);

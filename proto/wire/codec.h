@@ -67,6 +67,7 @@ using CoreReport = rknnd_v1_CoreReport;
 using BufferReport = rknnd_v1_BufferReport;
 using SramWindow = rknnd_v1_SramWindow;
 using UserReport = rknnd_v1_UserReport;
+using Number = rknnd_v1_Number;
 using SyncBuffer = rknnd_v1_SyncBuffer;
 using Fault = rknnd_v1_Fault;
 using FaultReport = rknnd_v1_FaultReport;
@@ -78,8 +79,8 @@ using Admit = rknnd_v1_Admit;
 using Admission = rknnd_v1_Admission;
 using Trace = rknnd_v1_Trace;
 using TraceRequest = rknnd_v1_TraceRequest;
-using Door = rknnd_v1_Door;
-using CloseDoor = rknnd_v1_CloseDoor;
+using ShareSocket = rknnd_v1_ShareSocket;
+using CloseShareSocket = rknnd_v1_CloseShareSocket;
 using LeaseRequest = rknnd_v1_LeaseRequest;
 using ForeignUser = rknnd_v1_ForeignUser;
 using LogEvent = rknnd_v1_LogEvent;
@@ -132,33 +133,20 @@ struct ReportRequest {
   uint32_t kind = 0;
 };
 
-struct Report {
-  std::string device, soc, driver;
-  uint32_t cores = 0;
-  uint64_t uptime_s = 0;
-  uint32_t session_count = 0, model_count = 0;
-  uint32_t context_count = 0, buffer_count = 0;
-  uint64_t jobs_queued = 0, jobs_running = 0, jobs_done = 0, jobs_failed = 0;
-  MemoryKinds memory{};
-  uint64_t sram_total = 0, sram_free = 0;
+// nanopb's struct, with its numbers and texts, and the lists as vectors. The
+// list fields of the struct have the same names and are the codec's alone.
+struct Report : rknnd_v1_Report {
+  Report() : rknnd_v1_Report(rknnd_v1_Report_init_zero) { has_memory = true; }
+
   std::vector<SessionReport> sessions;
   std::vector<ModelReport> models;
   std::vector<ContextReport> contexts;
   std::vector<BufferReport> buffers;
-  uint64_t unshared_total = 0;
-  uint64_t uptime_ns = 0;
   std::vector<CoreReport> core_reports;
-  uint32_t faults = 0;
-  uint64_t syncs_done = 0, syncs_skipped = 0;
-  uint64_t budget = 0, budget_used = 0;
   std::vector<UserReport> users;
-  uint64_t sram_base = 0;
   std::vector<SramWindow> sram_windows;
-  uint64_t jobs_dropped = 0, jobs_shared = 0, jobs_hung = 0;
   std::vector<ForeignUser> foreign_users;
-  uint64_t admitted_ppm = 0;
-  bool draining = false;
-  uint32_t cores_hung = 0;
+  std::vector<Number> numbers;
 };
 
 struct DrainReply {

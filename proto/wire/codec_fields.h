@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/posix/expected.h"
+#include "proto/wire/codec.h"
 
 namespace rknnd::wire {
 
@@ -51,42 +52,31 @@ inline base::Expected<void> DecodeFields(std::span<const std::byte> body,
   return {};
 }
 
-// A repeated message on its way into or out of a vector.
-template <class Item>
-struct List {
-  const pb_msgdesc_t* fields;
-  size_t limit;
-  std::vector<Item>* decoded = nullptr;
-  const std::vector<Item>* encoded = nullptr;
-};
-
-template <class Item>
+// A repeated message on its way into or out of a vector, which is the argument
+// of nanopb's callback.
+template <const pb_msgdesc_t* kFields, size_t kLimit, class Item>
 bool DecodeItem(pb_istream_t* stream, const pb_field_t* /*field*/,
                 void** argument) {
-  auto* list = static_cast<List<Item>*>(*argument);
-  if (list->decoded->size() >= list->limit) {
-    PB_RETURN_ERROR(stream, kListTooLong);
-  }
+  auto* items = static_cast<std::vector<Item>*>(*argument);
+  if (items->size() >= kLimit) PB_RETURN_ERROR(stream, kListTooLong);
   try {
     Item item{};
-    if (!pb_decode(stream, list->fields, &item)) return false;
-    list->decoded->push_back(item);
+    if (!pb_decode(stream, kFields, &item)) return false;
+    items->push_back(item);
   } catch (const std::bad_alloc&) {
     PB_RETURN_ERROR(stream, "out of memory");
   }
   return true;
 }
 
-template <class Item>
+template <const pb_msgdesc_t* kFields, size_t kLimit, class Item>
 bool EncodeItems(pb_ostream_t* stream, const pb_field_t* field,
                  void* const* argument) {
-  const auto* list = static_cast<const List<Item>*>(*argument);
-  if (list->encoded->size() > list->limit) {
-    PB_RETURN_ERROR(stream, kListTooLong);
-  }
-  for (const Item& item : *list->encoded) {
+  const auto* items = static_cast<const std::vector<Item>*>(*argument);
+  if (items->size() > kLimit) PB_RETURN_ERROR(stream, kListTooLong);
+  for (const Item& item : *items) {
     if (!pb_encode_tag_for_field(stream, field)) return false;
-    if (!pb_encode_submessage(stream, list->fields, &item)) return false;
+    if (!pb_encode_submessage(stream, kFields, &item)) return false;
   }
   return true;
 }
@@ -126,19 +116,19 @@ inline bool EncodeBytes(pb_ostream_t* stream, const pb_field_t* field,
       bytes->encoded->size());
 }
 
-// Binds a callback to a list in one direction. The list outlives the call.
-template <class Item>
-List<Item> Into(pb_callback_t& callback, const pb_msgdesc_t* fields,
-                size_t limit, std::vector<Item>& items) {
-  callback.funcs.decode = &DecodeItem<Item>;
-  return {fields, limit, &items, nullptr};
+// Binds a callback to a list: one that is decoded into, or a const one that is
+// encoded. The list outlives the call of nanopb.
+template <const pb_msgdesc_t* kFields, size_t kLimit = kMaxReportEntries,
+          class Item>
+void BindList(pb_callback_t& callback, std::vector<Item>& items) {
+  callback.funcs.decode = &DecodeItem<kFields, kLimit, Item>;
+  callback.arg = &items;
 }
-
-template <class Item>
-List<Item> From(pb_callback_t& callback, const pb_msgdesc_t* fields,
-                size_t limit, const std::vector<Item>& items) {
-  callback.funcs.encode = &EncodeItems<Item>;
-  return {fields, limit, nullptr, &items};
+template <const pb_msgdesc_t* kFields, size_t kLimit = kMaxReportEntries,
+          class Item>
+void BindList(pb_callback_t& callback, const std::vector<Item>& items) {
+  callback.funcs.encode = &EncodeItems<kFields, kLimit, Item>;
+  callback.arg = const_cast<std::vector<Item>*>(&items);  // read only
 }
 
 }  // namespace rknnd::wire

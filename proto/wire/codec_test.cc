@@ -116,7 +116,7 @@ TEST(CodecTest, UploadModelKeepsHashNameAndOptions) {
 
 TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   Report report;
-  report.device = "soft";
+  SetText(report.device, "soft");
   report.jobs_done = 12;
   report.memory.io = 4096;
   report.sessions.resize(3);
@@ -132,10 +132,13 @@ TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   report.buffers.resize(500);
   SetText(report.buffers[499].heap, "memfd");
   report.unshared_total = 99;
+  report.numbers.resize(1);
+  SetText(report.numbers[0].name, "jobs_done_total");
+  report.numbers[0].value = 12;
 
   const Report decoded = RoundTrip(report);
 
-  EXPECT_EQ(decoded.device, "soft");
+  EXPECT_STREQ(decoded.device, "soft");
   EXPECT_EQ(decoded.jobs_done, 12U);
   EXPECT_EQ(decoded.memory.io, 4096U);
   ASSERT_EQ(decoded.sessions.size(), 3U);
@@ -151,6 +154,9 @@ TEST(CodecTest, ReportKeepsItsListsAndKinds) {
   ASSERT_EQ(decoded.buffers.size(), 500U);
   EXPECT_STREQ(decoded.buffers[499].heap, "memfd");
   EXPECT_EQ(decoded.unshared_total, 99U);
+  ASSERT_EQ(decoded.numbers.size(), 1U);
+  EXPECT_STREQ(decoded.numbers[0].name, "jobs_done_total");
+  EXPECT_EQ(decoded.numbers[0].value, 12U);
 }
 
 TEST(CodecTest, PerfDetailMayBeLong) {

@@ -65,8 +65,8 @@ enum class Verb : uint16_t {
   kReset = 105,
   kSetLogLevel = 106,
   kPinClocks = 107,
-  kOpenDoor = 108,
-  kCloseDoor = 109,
+  kOpenShareSocket = 108,
+  kCloseShareSocket = 109,
   kUndoDrain = 110,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,

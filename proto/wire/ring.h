@@ -12,6 +12,29 @@
 //   7 wakes, reads completions[s]    <----   6 fills completions[s], stores
 //                                              `sequence`, wakes one waiter
 //
+// What one end reads after the other has written it, on CPUs that reorder
+// (Arm):
+//
+//   entry          `tail` is stored with release after the entry is filled, and
+//                  loaded with acquire before it is copied. Its place is filled
+//                  again only after an answer to it was seen (at most
+//                  kRingEntries jobs are unanswered, and entries are taken in
+//                  order)
+//   answer         `sequence` is stored with release after the other fields and
+//                  the text, and loaded with acquire before they are read
+//   taken          `head` is stored with release after the entry was
+//                  copied, and loaded with acquire
+//   doorbell       client: stores `tail`, then loads `polled`; daemon: stores
+//                  `polled` = 0, then loads `tail`. All four are seq_cst: one
+//                  of the two sees what the other has stored, so that either it
+//                  is rung or the entry is seen. `polled` = 1 may be late,
+//                  which costs a ring that was not needed
+//   wake-up        client: sets its bit in `asleep`, then loads
+//                  `sequence`; daemon: stores `sequence`, then loads
+//                  `asleep`; seq_cst likewise, so nobody sleeps on an answer
+//                  that is there. The kernel compares `sequence` once more
+//                  before it lets anybody sleep
+//
 // The daemon takes everything here for hostile: it keeps its own head, copies
 // an entry before it looks at it, bounds the number of entries by
 // kRingEntries, and only stores to completions. The client trusts the daemon.

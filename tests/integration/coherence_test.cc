@@ -24,7 +24,7 @@ constexpr char kNone[] = "0";
 constexpr char kKeepInputs[] = "4000";
 constexpr char kKeepOutputs[] = "8000";
 constexpr char kKeepBoth[] = "c000";
-constexpr int kFrames = 3;
+constexpr int kFewFrames = 3;
 
 class CoherenceTest : public IntegrationTest {
  protected:
@@ -36,7 +36,7 @@ class CoherenceTest : public IntegrationTest {
   int WrongFrames(const std::string& flags, const std::string& habit) {
     return RunProgram({ProgramPath("tests/integration_cache_care"), model_.path,
                        flags, habit},
-                      daemon().target(), {}, kFrames);
+                      daemon().target(), {}, kFewFrames);
   }
 
   TestModel model_;
@@ -54,9 +54,9 @@ TEST_F(CoherenceTest, ProgramsThatSyncGetTheirAnswers) {
 
 TEST_F(CoherenceTest, ForgottenSyncsShow) {
   StartIncoherent();
-  EXPECT_EQ(WrongFrames(kKeepInputs, "forgets-in"), kFrames);
-  EXPECT_EQ(WrongFrames(kKeepOutputs, "forgets-out"), kFrames);
-  EXPECT_EQ(WrongFrames(kKeepBoth, "forgets-all"), kFrames);
+  EXPECT_EQ(WrongFrames(kKeepInputs, "forgets-in"), kFewFrames);
+  EXPECT_EQ(WrongFrames(kKeepOutputs, "forgets-out"), kFewFrames);
+  EXPECT_EQ(WrongFrames(kKeepBoth, "forgets-all"), kFewFrames);
 }
 
 TEST_F(CoherenceTest, RunSyncsWhatNobodyForbids) {
@@ -67,7 +67,7 @@ TEST_F(CoherenceTest, RunSyncsWhatNobodyForbids) {
 TEST_F(CoherenceTest, MemoryThatWasBroughtIsTheProgramsToSync) {
   StartIncoherent();
   EXPECT_EQ(WrongFrames(kNone, "brought"), 0);
-  EXPECT_EQ(WrongFrames(kNone, "brought-forgets"), kFrames);
+  EXPECT_EQ(WrongFrames(kNone, "brought-forgets"), kFewFrames);
 }
 
 TEST_F(CoherenceTest, CopyingProgramsHaveNothingToSync) {
@@ -99,7 +99,7 @@ TEST_F(CoherenceTest, ConfigurationFileAsksForTheSame) {
   WriteFile(file, "cache = \"incoherent\"\n");
   StartDaemon({.more = {"--config", file}});
   model_ = MakeRelu(folder());
-  EXPECT_EQ(WrongFrames(kKeepBoth, "forgets-all"), kFrames);
+  EXPECT_EQ(WrongFrames(kKeepBoth, "forgets-all"), kFewFrames);
 }
 
 TEST_F(CoherenceTest, DaemonInTheProgramCanBeIncoherentToo) {

@@ -29,7 +29,7 @@ constexpr char kPushReply[] = "rknnd.v1.DebugPushModelReply";
 constexpr char kDumpReply[] = "rknnd.v1.DebugDumpReply";
 
 // Bytes as protobuf's JSON has them.
-std::string Base64(const std::string& bytes) {
+std::string AsBase64(const std::string& bytes) {
   static constexpr char kDigits[] =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -63,7 +63,7 @@ class DebugTest : public IntegrationTest {
     operator_.emplace("unix:" + folder() + "/grpc.sock");
     model_ = MakeConvNet(folder());
     bytes_ = ReadText(model_.path);
-    hash_ = Base64(Hash(bytes_));
+    hash_ = AsBase64(Hash(bytes_));
     // The endpoints have sessions of their own.
     idle_ = Held();
   }
@@ -85,7 +85,7 @@ class DebugTest : public IntegrationTest {
                     {"name", "pushed"}};
     bool open = call->Write(GrpcMessage(kPushRequest, message));
     for (size_t at = 0; open && at < bytes.size(); at += piece) {
-      message = {{"piece", Base64(bytes.substr(at, piece))}};
+      message = {{"piece", AsBase64(bytes.substr(at, piece))}};
       open = call->Write(GrpcMessage(kPushRequest, message));
     }
     call->WritesDone();
@@ -177,7 +177,7 @@ TEST_F(DebugTest, WrongModelsAreRefusedWithTheReason) {
   EXPECT_EQ(perf.code, GrpcCode::kInvalidArgument);
   EXPECT_THAT(perf.message, HasSubstr("sha256 has 3 bytes"));
 
-  const std::string other = Base64(std::string(32, 'x'));
+  const std::string other = AsBase64(std::string(32, 'x'));
   EXPECT_EQ(Push(bytes_, other).code, GrpcCode::kInvalidArgument);
   GrpcResult result = Push(bytes_, hash_, 100, bytes_.size() + 1);
   EXPECT_EQ(result.code, GrpcCode::kInvalidArgument);
@@ -202,7 +202,7 @@ TEST_F(DebugTest, CallerThatVanishesLeavesNothing) {
   Start();
   const TestModel slow = MakeSlow(folder());
   const std::string bytes = ReadText(slow.path);
-  const std::string hash = Base64(Hash(bytes));
+  const std::string hash = AsBase64(Hash(bytes));
   ASSERT_TRUE(Push(bytes, hash, 100'000).ok());
   {
     const auto call = user_->Start("/rknnd.v1.Debug/Perf");

@@ -71,11 +71,11 @@ TEST_P(ForkTest, ChildMakesASessionOfItsOwnOrIsToldWhyNot) {
   EXPECT_TRUE(Done(client_->Do("run p")));
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& tested) {
+std::string ForkName(const testing::TestParamInfo<std::string>& tested) {
   return tested.param.substr(0, tested.param.find(':'));
 }
 
-INSTANTIATE_TEST_SUITE_P(, ForkTest, testing::Values("unix", kLocal), NameOf);
+INSTANTIATE_TEST_SUITE_P(, ForkTest, testing::Values("unix", kLocal), ForkName);
 
 // ---- programs of their own --------------------------------------------------
 

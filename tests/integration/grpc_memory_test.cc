@@ -22,7 +22,7 @@ namespace {
 using testing::HasSubstr;
 using Frame = Http2Frame;
 
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
+constexpr char kMemoryToken[] = "0123456789abcdef0123456789abcdef";
 constexpr uint64_t kMemory = 32 << 20;
 // What is not counted: threads' stacks, what the heap keeps for later.
 constexpr uint64_t kSlack = 64 << 20;
@@ -33,7 +33,7 @@ class GrpcMemoryTest : public GrpcTest {
  protected:
   GrpcMemoryTest() {
     const std::string tokens =
-        WriteFile(folder() + "/tokens", "user ci " + std::string(kToken));
+        WriteFile(folder() + "/tokens", "user ci " + std::string(kMemoryToken));
     EXPECT_EQ(chmod(tokens.c_str(), 0600), 0);
     Serve("tokens = \"" + tokens + "\"\nmemory = " + std::to_string(kMemory) +
           "\nmessage_bytes = 8388608\nrequests = 64\nconnections = 128\n");
@@ -54,7 +54,7 @@ class GrpcMemoryTest : public GrpcTest {
     return 0;
   }
   bool NeighbourIsAnswered() {
-    const GrpcClient client(Address(), {.token = kToken});
+    const GrpcClient client(Address(), {.token = kMemoryToken});
     return Metadata(client).ok();
   }
 
@@ -106,13 +106,13 @@ class GrpcMemoryTest : public GrpcTest {
   uint64_t before_ = 0;
 };
 
-constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+constexpr char kHealthWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kReflection[] =
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
 TEST_F(GrpcMemoryTest, HeadersWithoutEnd) {
   const std::string first =
-      EncodeHttp2(Frame::kHeaders, 0, 1, EncodeCall(kWatch));
+      EncodeHttp2(Frame::kHeaders, 0, 1, EncodeCall(kHealthWatch));
   const std::string more = EncodeHttp2(
       Frame::kContinuation, 0, 1, EncodeHeader("x", std::string(8000, 'y')));
   Attack(1, true, [&] { return Repeated(first, more, 30000); });
@@ -120,7 +120,7 @@ TEST_F(GrpcMemoryTest, HeadersWithoutEnd) {
 }
 
 TEST_F(GrpcMemoryTest, CallsThatAreTakenBackAtOnce) {
-  for (const char* path : {kWatch, "/nobody/Nothing"}) {
+  for (const char* path : {kHealthWatch, "/nobody/Nothing"}) {
     Attack(4, true, [&] { return Calls(path, 8000, TakeBack); });
   }
 }
@@ -135,7 +135,7 @@ TEST_F(GrpcMemoryTest, ReflectionThatIsTakenBackWhileOthersHoldIt) {
 
 TEST_F(GrpcMemoryTest, CallsThatAreOpenedAndLeft) {
   Attack(8, true, [] {
-    return Calls(kWatch, 10000, [](uint32_t) { return std::string(); });
+    return Calls(kHealthWatch, 10000, [](uint32_t) { return std::string(); });
   });
 }
 
@@ -164,7 +164,7 @@ TEST_F(GrpcMemoryTest, HeadersThatExpand) {
   const std::string entry =
       "\x40" + EncodeHeader("a", std::string(3900, 'z')).substr(1);
   std::string first = EncodeHttp2(Frame::kHeaders, kHttp2EndHeaders, 1,
-                                  EncodeCall(kWatch) + entry);
+                                  EncodeCall(kHealthWatch) + entry);
   const auto make = [&] {
     return [first, stream = uint32_t{1}]() mutable {
       if (stream == 1) {
@@ -174,8 +174,9 @@ TEST_F(GrpcMemoryTest, HeadersThatExpand) {
       stream += 2;
       return stream > 400
                  ? std::string()
-                 : EncodeHttp2(Frame::kHeaders, kHttp2EndHeaders, stream,
-                               EncodeCall(kWatch) + std::string(15000, '\xbe'));
+                 : EncodeHttp2(
+                       Frame::kHeaders, kHttp2EndHeaders, stream,
+                       EncodeCall(kHealthWatch) + std::string(15000, '\xbe'));
     };
   };
   Attack(4, true, make);

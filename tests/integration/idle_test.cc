@@ -20,7 +20,7 @@ constexpr int kSessions = 64;
 constexpr unsigned kStretchSeconds = 3;
 
 // Of all threads, of their own accord or not.
-uint64_t Switches(pid_t pid) {
+uint64_t SwitchesOf(pid_t pid) {
   uint64_t total = 0;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   for (const auto& task : std::filesystem::directory_iterator(tasks)) {
@@ -38,9 +38,9 @@ uint64_t Switches(pid_t pid) {
 uint64_t WakeUps(pid_t pid) {
   uint64_t least = UINT64_MAX;
   for (int look = 0; look < 3 && least != 0; ++look) {
-    const uint64_t before = Switches(pid);
+    const uint64_t before = SwitchesOf(pid);
     sleep(kStretchSeconds);
-    least = std::min(least, Switches(pid) - before);
+    least = std::min(least, SwitchesOf(pid) - before);
   }
   return least;
 }

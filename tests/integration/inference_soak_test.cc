@@ -27,8 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kUnary[] = "/inference.GRPCInferenceService/ModelInfer";
-constexpr char kStream[] = "/inference.GRPCInferenceService/ModelStreamInfer";
+constexpr char kSoakUnary[] = "/inference.GRPCInferenceService/ModelInfer";
+constexpr char kSoakStream[] =
+    "/inference.GRPCInferenceService/ModelStreamInfer";
 constexpr int kElements = 16;
 constexpr int kClients = 6;
 constexpr int kRounds = 60;
@@ -81,7 +82,7 @@ class InferenceSoakTest : public IntegrationTest {
       case 0:
         return Hurry(mark, 1 + static_cast<int>((*random)() % 4));
       case 1: {  // taken back at once
-        const auto call = client.Start(kUnary);
+        const auto call = client.Start(kSoakUnary);
         call->Write(EncodeOip(Marked(mark)));
         if ((*random)() % 2 == 0) call->Cancel();
         return;
@@ -125,7 +126,7 @@ class InferenceSoakTest : public IntegrationTest {
   // gRPC, whoever reads them.
   static void BreakOff(const GrpcClient& client, std::mt19937* random, int mark,
                        bool with_errors) {
-    const auto stream = client.Start(kStream);
+    const auto stream = client.Start(kSoakStream);
     const OipRequest good = Marked(mark);
     OipRequest bad = good;
     bad.model = "nobody";
@@ -168,7 +169,7 @@ class InferenceSoakTest : public IntegrationTest {
     constexpr int kAtOnce = 30;
     std::vector<std::unique_ptr<GrpcCall>> calls;
     for (int i = 0; i < kAtOnce; ++i) {
-      calls.push_back(client_->Start(kUnary));
+      calls.push_back(client_->Start(kSoakUnary));
       EXPECT_TRUE(calls.back()->Write(EncodeOip(Marked(i))));
     }
     for (const auto& call : calls) {
@@ -223,9 +224,9 @@ TEST_F(InferenceSoakTest, TheDaemonEndsInTheMidstOfIt) {
     clients.emplace_back([this, &ended] {
       const GrpcClient client(address_);
       while (!ended) {
-        const auto stream = client.Start(kStream);
+        const auto stream = client.Start(kSoakStream);
         for (int i = 0; i < 8; ++i) stream->Write(EncodeOip(Marked(i)));
-        const auto call = client.Start(kUnary);
+        const auto call = client.Start(kSoakUnary);
         call->Write(EncodeOip(Marked(1)));
         stream->Read();
       }
@@ -246,13 +247,15 @@ TEST_F(InferenceSoakTest, AMessageCostsNoMoreThanRequestsMayHold) {
   const uint64_t before = UseOf(daemon().pid()).rss;
   std::string empties;
   while (empties.size() < kBytes) empties.append("\x2a\x00", 2);
-  EXPECT_EQ(client_->Call(kUnary, empties).code, GrpcCode::kInvalidArgument);
+  EXPECT_EQ(client_->Call(kSoakUnary, empties).code,
+            GrpcCode::kInvalidArgument);
   // One input with contents of ever so many empty texts.
   std::string texts;
   while (texts.size() < kBytes) texts.append("\x42\x00", 2);
   const std::string contents("\x2a\xc0\x9a\x0c", 4);  // 200000 bytes
   const std::string input("\x2a\xc4\x9a\x0c", 4);
-  const GrpcResult refused = client_->Call(kUnary, input + contents + texts);
+  const GrpcResult refused =
+      client_->Call(kSoakUnary, input + contents + texts);
   EXPECT_EQ(refused.code, GrpcCode::kResourceExhausted) << refused.message;
   EXPECT_LE(UseOf(daemon().pid()).rss, before + (uint64_t{16} << 20));
   ExpectAllRoom();

@@ -317,7 +317,7 @@ TEST_F(KubernetesTest, ARestartOfItselfLeavesPodsAtWork) {
 TEST_F(KubernetesTest, ARestartOfItselfThatTheDaemonDoesNotSeeLeavesPods) {
   StartAll();
   const std::string pod = Allocate({Id(3)});
-  // It still serves the doors of the one that has ended.
+  // It still serves the share sockets of the one that has ended.
   daemon().Stand();
   KillPlugin();
   StartPlugin({"--grace", "0"});

@@ -134,6 +134,29 @@ TEST_F(ReloadTest, ProgramsThatRunNoticeNothing) {
   EXPECT_EQ(CountOf(daemon().log(), kGood), reloads);
 }
 
+TEST_F(ReloadTest, RenamedKeyIsTakenAndSaidOnce) {
+  const std::string old = "[limits]\nstrangers = 5\n";
+  const std::string said =
+      "'limits.strangers' is now called "
+      "'limits.pending_connections'";
+  StartWith(old);
+  EXPECT_EQ(CountOf(daemon().log(), said), 1U);
+  EXPECT_THAT(Reload(), AllOf(HasSubstr(kGood), Not(HasSubstr(said))));
+  EXPECT_THAT(ReloadWith("[limits]\npending_connections = 6\n"),
+              AllOf(HasSubstr("now in force: limits.pending_connections"),
+                    Not(HasSubstr(said))));
+  EXPECT_THAT(ReloadWith(old), HasSubstr(said)) << "it is back";
+  // Said by --check-config, too, which finds nothing wrong with it.
+  const std::string path = WriteFile(folder() + "/checked.toml", old);
+  EXPECT_EQ(RunProgram(
+                {ProgramPath("rknnd"), "--check-config", "--config", path}, ""),
+            0);
+  EXPECT_THAT(ReadText(folder() + "/program.log"), HasSubstr(said));
+  const auto [code, both] = Check(old + "pending_connections = 5\n");
+  EXPECT_EQ(code, kWrongConfiguration);
+  EXPECT_THAT(both, HasSubstr("is given twice"));
+}
+
 TEST_F(ReloadTest, ClientThatIsThereSeesLoweredAndRaisedLimits) {
   StartWith(UserLimits("memory = 4194304\n"));
   const TestModel conv = MakeConvNet(folder());
@@ -212,12 +235,12 @@ TEST_F(ReloadTest, WhatNeedsARestartIsNamedAndTheRestIsTaken) {
       "contexts = 50\n[memory]\nheaps = [\"memfd\"]\n");
   EXPECT_THAT(said, AllOf(HasSubstr("now in force: grace, limits.contexts"),
                           HasSubstr("takes effect at the next restart: "
-                                    "memory.heaps, limits.jobs_per_context, "
-                                    "scheduler.hang"),
+                                    "limits.jobs_per_context, scheduler.hang, "
+                                    "memory.heaps"),
                           HasSubstr(kGood)));
   // Of the same file nothing is in force any more; the rest still waits.
   EXPECT_THAT(Reload(), AllOf(HasSubstr("nothing has changed"),
-                              HasSubstr("at the next restart: memory.heaps")));
+                              HasSubstr("at the next restart: limits.jobs")));
   EXPECT_THAT(ReloadWith(""), AllOf(HasSubstr("now in force: grace"),
                                     Not(HasSubstr("next restart"))));
 }

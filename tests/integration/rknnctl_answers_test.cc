@@ -66,11 +66,12 @@ class RknnctlAnswersTest : public IntegrationTest {
 
 TEST_F(RknnctlAnswersTest, Status) {
   const json status = Ask({"status"});
-  EXPECT_THAT(Fields(status),
-              UnorderedElementsAre("device", "uptime_s", "draining", "sessions",
-                                   "models", "contexts", "buffers", "jobs",
-                                   "memory", "sram", "cache_syncs", "core_use",
-                                   "foreign_users", "admitted", "remote"));
+  EXPECT_THAT(
+      Fields(status),
+      UnorderedElementsAre("device", "uptime_s", "draining", "sessions",
+                           "models", "contexts", "buffers", "jobs", "memory",
+                           "sram", "cache_syncs", "core_use", "foreign_users",
+                           "admitted", "answers", "numbers", "remote"));
   EXPECT_THAT(Fields(status["cache_syncs"]),
               UnorderedElementsAre("done", "skipped"));
   EXPECT_THAT(Fields(status["device"]),
@@ -90,6 +91,8 @@ TEST_F(RknnctlAnswersTest, Status) {
   EXPECT_EQ(status["contexts"], 2);
   EXPECT_EQ(status["buffers"], 3);
   EXPECT_EQ(status["jobs"]["done"], 2);
+  EXPECT_EQ(status["numbers"]["jobs_done_total"], 2);
+  EXPECT_EQ(status["numbers"]["sessions"], 2);  // with rknnctl's own
   EXPECT_EQ(status["jobs"]["failed"], 0);
   const json& memory = status["memory"];
   EXPECT_EQ(memory["total"].get<uint64_t>(),
@@ -281,6 +284,8 @@ TEST_F(RknnctlAnswersTest, CompiledModelAnswersThroughTheDaemon) {
     for (const json& place : top) found.insert(place["index"].get<int>());
     EXPECT_EQ(found, classes);
   }
+  EXPECT_THAT(Run({"infer", model}).out,
+              HasSubstr(" on the emulated NPU, a CPU, on noise"));
   EXPECT_EQ(Run({"infer", model_.path}).exit_code, 0);
 }
 

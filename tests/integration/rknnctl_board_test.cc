@@ -42,7 +42,7 @@ class RknnctlBoardTest : public IntegrationTest,
     model_ = MakeConvNet(folder());
   }
 
-  // Without those that the daemon keeps for its own doors.
+  // Without those that the daemon keeps for its own share sockets.
   json OfOthers(const json& sessions) {
     json others = json::array();
     for (const json& session : sessions) {
@@ -228,10 +228,10 @@ const auto kWays = testing::Values(Way::kUnix, Way::kTcp);
 #else
 const auto kWays = testing::Values(Way::kUnix);
 #endif
-std::string NameOf(const testing::TestParamInfo<Way>& way) {
+std::string WayName(const testing::TestParamInfo<Way>& way) {
   return way.param == Way::kTcp ? "Tcp" : "Unix";
 }
-INSTANTIATE_TEST_SUITE_P(Over, RknnctlBoardTest, kWays, NameOf);
+INSTANTIATE_TEST_SUITE_P(Over, RknnctlBoardTest, kWays, WayName);
 
 }  // namespace
 }  // namespace rknnd::integration

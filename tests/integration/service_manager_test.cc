@@ -425,6 +425,8 @@ class WatchdogFeedTest : public ServiceManagerTest {
     const std::vector<pid_t> threads = manager().ThreadsNamed(name);
     EXPECT_THAT(threads, Not(IsEmpty())) << name;
     for (const pid_t thread : threads) {
+      // One that has just answered is stopped at its work otherwise.
+      EXPECT_TRUE(Eventually([&] { return manager().Sleeps(thread); }));
       stopped.push_back(std::make_unique<StoppedThread>(thread));
       if (!stopped.back()->problem().empty()) return false;
     }

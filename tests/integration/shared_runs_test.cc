@@ -15,7 +15,7 @@
 namespace rknnd::integration {
 namespace {
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kOutputBytes = 4096;
 
 // Of integration_shared_reader.
 class Reader {
@@ -60,8 +60,8 @@ class SharedRunsTest : public IntegrationTest {
  protected:
   SharedRunsTest()
       : model_(MakeRelu(folder()).path),
-        camera_(*base::MakeMemfd("camera", kBytes)),
-        frame_(*base::Mapping::OfFd(camera_.get(), 0, kBytes,
+        camera_(*base::MakeMemfd("camera", kOutputBytes)),
+        frame_(*base::Mapping::OfFd(camera_.get(), 0, kOutputBytes,
                                     base::Mapping::Access::kReadWrite)) {
     Show(2.5F);
     StartDaemon(WithFaults(folder()));
@@ -134,7 +134,7 @@ TEST_F(SharedRunsTest, ProgramIsAnsweredThoughItsFellowIsKilledMidway) {
 }
 
 TEST_F(SharedRunsTest, OtherFramesAndOtherMemoryAreRunByThemselves) {
-  const base::UniqueFd other = *base::MakeMemfd("camera", kBytes);
+  const base::UniqueFd other = *base::MakeMemfd("camera", kOutputBytes);
   Reader a = MakeReader(), b = MakeReader(), c = MakeReader(other);
   HoldNextRun();
   a.Submit(7);

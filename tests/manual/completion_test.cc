@@ -41,12 +41,12 @@ Words With(Words words, const Words& more) {
 
 // What bash offers at the end of `line`, as its own readline would ask.
 Words Bash(const std::string& line) {
-  const auto result = Shell(
-      "bash --norc -c '. " RKNND_SOURCE_ROOT
-      "/packaging/completion/bash/rknnctl; COMP_LINE=$1; COMP_POINT=${#1}; "
-      "word=${1##*[ :=]}; COMPREPLY=(); _rknnctl rknnctl \"$word\" - ; "
-      "printf \"%s\\n\" \"${COMPREPLY[@]}\"' - '" +
-      line + "'");
+  const auto result =
+      Shell("bash --norc -c '. " RKNND_BINARY_ROOT
+            "/completion/bash/rknnctl; COMP_LINE=$1; COMP_POINT=${#1}; "
+            "word=${1##*[ :=]}; COMPREPLY=(); _rknnctl rknnctl \"$word\" - ; "
+            "printf \"%s\\n\" \"${COMPREPLY[@]}\"' - '" +
+            line + "'");
   EXPECT_EQ(result.exit_code, 0) << result.output;
   return Split(result.output);
 }
@@ -89,8 +89,8 @@ TEST(BashCompletionTest, OffersValuesTargetsAndFiles) {
 // fish's own answer, without its descriptions.
 Words Fish(const std::string& line) {
   const auto result =
-      Shell("HOME=/nonexistent fish --no-config -c 'source " RKNND_SOURCE_ROOT
-            "/packaging/completion/fish/rknnctl.fish; complete -C \"" +
+      Shell("HOME=/nonexistent fish --no-config -c 'source " RKNND_BINARY_ROOT
+            "/completion/fish/rknnctl.fish; complete -C \"" +
             line + "\"' 2>/dev/null | cut -f 1");
   return Split(result.output);
 }
@@ -128,8 +128,7 @@ Words Zsh(const std::string& verb) {
       "  fi }\n"
       "verb_words=(" +
       verb +
-      "); depth=0; . " RKNND_SOURCE_ROOT
-      "/packaging/completion/zsh/_rknnctl' 2>&1");
+      "); depth=0; . " RKNND_BINARY_ROOT "/completion/zsh/_rknnctl' 2>&1");
   return Split(result.output);
 }
 

@@ -22,16 +22,16 @@ constexpr int kLazyMs = 150;
 constexpr size_t kQueuedSets = 4, kLazySets = 8;
 
 // The frames of one context that are on their way. Thread: one.
-class Flights {
+class FramesInFlight {
  public:
-  Flights(const Witness& witness, const CheckedContext& context,
-          rknnd_queue queue)
+  FramesInFlight(const Witness& witness, const CheckedContext& context,
+                 rknnd_queue queue)
       : witness_(witness), context_(context), queue_(queue) {
     for (size_t set = 0; set < context.sets(); ++set) free_.push_back(set);
   }
 
   [[nodiscard]] bool full() const { return free_.empty(); }
-  [[nodiscard]] bool empty() const { return flying_.empty(); }
+  [[nodiscard]] bool empty() const { return in_flight_.empty(); }
   [[nodiscard]] int failures() const { return failures_; }
 
   bool Submit(uint64_t frame) {
@@ -50,7 +50,7 @@ class Flights {
     }
     witness_.page().accepted.fetch_add(1);
     free_.pop_back();
-    flying_[frame] = set;
+    in_flight_[frame] = set;
     return true;
   }
 
@@ -60,19 +60,19 @@ class Flights {
     const int code = rknnd_queue_next(queue_, &done, sizeof done);
     if (code == RKNND_ERR_EMPTY) return false;
     if (!witness_.Good(code, "rknnd_queue_next")) return false;
-    const auto flight = flying_.find(done.frame_id);
-    if (flight == flying_.end()) {
+    const auto frame_in_flight = in_flight_.find(done.frame_id);
+    if (frame_in_flight == in_flight_.end()) {
       witness_.Tell(NoteKind::kDouble, done.code, "rknnd_queue_next",
                     done.frame_id, "it is not on its way");
       return true;
     }
-    if (flight != flying_.begin()) {
+    if (frame_in_flight != in_flight_.begin()) {
       witness_.Tell(
           NoteKind::kTurn, done.code, "rknnd_queue_next", done.frame_id,
-          "answered before frame " + std::to_string(flying_.begin()->first));
+          "answered before frame " + std::to_string(in_flight_.begin()->first));
     }
-    const size_t set = flight->second;
-    flying_.erase(flight);
+    const size_t set = frame_in_flight->second;
+    in_flight_.erase(frame_in_flight);
     free_.push_back(set);
     if (witness_.Good(done.code, "completion", done.frame_id)) {
       witness_.Check(context_.arithmetic(), done.frame_id,
@@ -91,7 +91,7 @@ class Flights {
     while (!empty() && witness_.Now() < deadline) {
       if (!TakeOne()) Wait();
     }
-    for (const auto& [frame, set] : flying_) {
+    for (const auto& [frame, set] : in_flight_) {
       witness_.Tell(NoteKind::kLost, 0, "rknnd_submit", frame,
                     "no completion came");
     }
@@ -107,11 +107,11 @@ class Flights {
   const CheckedContext& context_;
   const rknnd_queue queue_;
   std::vector<size_t> free_;
-  std::map<uint64_t, size_t> flying_;  // the set of each
-  int failures_ = 0;                   // in a row
+  std::map<uint64_t, size_t> in_flight_;  // the set of each
+  int failures_ = 0;                      // in a row
 };
 
-constexpr int kFailures = 5;
+constexpr int kQueuedFailures = 5;
 
 }  // namespace
 
@@ -125,24 +125,24 @@ void WorkByQueue(const WorkPlan& plan, const Witness& witness) {
     if (!context.AddAllocatedSet()) return;
   }
   if (!witness.Good(rknnd_queue_create(&queue), "rknnd_queue_create")) return;
-  Flights flights(witness, context, queue);
+  FramesInFlight frames(witness, context, queue);
   uint64_t frame = 0;
-  while (!witness.stopped() && flights.failures() < kFailures) {
-    while (!flights.full() && flights.Submit(++frame)) {
+  while (!witness.stopped() && frames.failures() < kQueuedFailures) {
+    while (!frames.full() && frames.Submit(++frame)) {
     }
     if (lazy) {
       poll(nullptr, 0, kLazyMs);
     } else {
-      flights.Wait();
+      frames.Wait();
     }
-    while (flights.TakeOne()) {
+    while (frames.TakeOne()) {
     }
     if (plan.period > 0) {
       const base::MonotonicClock clock;
       clock.SleepUntil(witness.Now() + plan.period);
     }
   }
-  flights.Drain();
+  frames.Drain();
   witness.Good(rknnd_queue_destroy(queue), "rknnd_queue_destroy");
 }
 
@@ -161,7 +161,7 @@ void WorkTogether(const WorkPlan& plan, const Witness& witness) {
   const base::MonotonicClock clock;
   uint64_t before = 0;
   int failures = 0;
-  while (!witness.stopped() && failures < kFailures) {
+  while (!witness.stopped() && failures < kQueuedFailures) {
     uint64_t frame = static_cast<uint64_t>(witness.Now() / kFrameTime);
     if (frame == before) ++frame;
     clock.SleepUntil(static_cast<base::Nanoseconds>(frame) * kFrameTime);

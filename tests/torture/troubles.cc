@@ -19,7 +19,7 @@ using base::kSecond;
 using base::Nanoseconds;
 
 // A job may be on its core when the daemon is asked to end.
-constexpr Nanoseconds kEndPatience = 20 * kSecond;
+constexpr Nanoseconds kStopPatience = 20 * kSecond;
 
 }  // namespace
 
@@ -100,7 +100,7 @@ bool Troubles::RestartDaemon() {
   const bool was_ready = scene_.service->ready();
   scene_.service->Signal(SIGTERM);
   scene_.service->Signal(SIGCONT);
-  const auto ended = scene_.service->Wait(kEndPatience);
+  const auto ended = scene_.service->Wait(kStopPatience);
   if (!ended) {
     scene_.findings->Found("the daemon does not end when it is asked to");
     scene_.service->Kill();

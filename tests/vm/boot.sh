@@ -27,6 +27,10 @@ tests=(
   "memory_examples_test --gtest_filter=-*Duplicated*:*Sram*"
   "integration_test --gtest_filter=ZeroCopyTest.Bound*:BadMemoryTest.*Refused*"
 )
+# With the module of npu/module.sh and the published models that there are: for
+# who asks for them, as they need a machine that has little else to do.
+npu_tests=()
+module=$folder/modules/rknpu_standin.ko
 programs=(bin/rknnd bin/rknnctl bin/tests/integration_runner
           bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
 for program in "$build"/bin/examples/memory_*; do
@@ -34,6 +38,19 @@ for program in "$build"/bin/examples/memory_*; do
 done
 files=("$source_root/examples/detector/detector.onnx"
        "$build"/examples/memory/detector_*.onnx)
+
+case ${RKNND_VM_ONLY:-} in
+  npu)
+    tests=()
+    npu_tests=("vm_npu_driver_test" "vm_npu_test")
+    ;;
+  npu_driver) # without a daemon
+    tests=()
+    npu_tests=("vm_npu_driver_test")
+    programs=()
+    files=()
+    ;;
+esac
 
 # --- the memory disk of this build -------------------------------------------
 
@@ -47,9 +64,21 @@ install_program() {
   mkdir -p "$root$(dirname "$1")"
   strip --strip-debug -o "$root$1" "$1"
 }
-for test in "${tests[@]}"; do
+for test in "${tests[@]}" "${npu_tests[@]}"; do
   programs+=("bin/tests/${test%% *}")
 done
+if ((${#npu_tests[@]})); then
+  programs+=(bin/tests/vm_npu)
+  cp "$module" "$root/vm"
+  shared=${RKNND_SHARED:-$source_root/../shared}/rknn
+  for file in mobilenetv2_rk3588.rknn ppocrv4_det_rk3588.rknn \
+    vectors/mobilenetv2_{chelsea,coffee}_{in_u8,out_i8}.bin \
+    vectors/ppocrv4_det_page_in_u8.bin; do
+    [[ -e $shared/$file ]] || continue
+    mkdir -p "$root/vm/shared/rknn/vectors"
+    cp "$shared/$file" "$root/vm/shared/rknn/$file"
+  done
+fi
 for program in "${programs[@]}"; do
   install_program "$build/$program"
 done
@@ -64,7 +93,10 @@ done
 {
   echo 'failed='
   printf 'cd %q\n' "$build"
-  for test in "${tests[@]}"; do
+  for test in "${tests[@]}" "${npu_tests[@]}"; do
+    # The others have no NPU.
+    [[ $test != "${npu_tests[0]:-none}" ]] ||
+      printf 'insmod /vm/rknpu_standin.ko; export RKNND_SHARED=/vm/shared\n'
     printf 'echo "=== %s"\n' "${test%% *}"
     printf 'bin/tests/%s' "$test"
     (($# == 0)) || printf ' %q' "$@"
@@ -89,7 +121,7 @@ timeout --foreground "$limit_seconds" \
   -cpu max,la57=off -smp 2 -m "$memory_mib" -nodefaults -no-user-config \
   -no-reboot -display none -nic none -monitor none \
   -kernel "$folder/vmlinuz" -initrd "$folder/disk.cpio" \
-  -append "console=ttyS0 panic=-1 quiet mitigations=off" \
+  -append "console=ttyS0 panic=-1 quiet mitigations=off no_timer_check" \
   -serial "file:$folder/console.log" \
   -chardev stdio,id=output,signal=off -serial chardev:output \
   </dev/null 2>"$folder/qemu.log" | tee "$folder/output.log" || status=$?

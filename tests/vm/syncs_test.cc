@@ -16,7 +16,7 @@ using integration::ClientProcess;
 using integration::MakeRelu;
 using integration::TestModel;
 
-constexpr size_t kPage = 4096;
+constexpr size_t kSyncedPage = 4096;
 constexpr uint64_t kRuns = 10;
 
 class SyncsTest : public GuestTest {
@@ -63,10 +63,10 @@ class SyncsTest : public GuestTest {
 };
 
 TEST_F(SyncsTest, MemoryOfOtherDevicesIsSynchronisedOnBothSidesOfEachJob) {
-  const auto giver = StartGiver({"prime", std::to_string(kPage), "2"});
+  const auto giver = StartGiver({"prime", std::to_string(kSyncedPage), "2"});
   Init("a");
-  ASSERT_TRUE(Done(Import(*client_, *giver, 0, "in a", kPage)));
-  ASSERT_TRUE(Done(Import(*client_, *giver, 1, "out a", kPage)));
+  ASSERT_TRUE(Done(Import(*client_, *giver, 0, "in a", kSyncedPage)));
+  ASSERT_TRUE(Done(Import(*client_, *giver, 1, "out a", kSyncedPage)));
   Bind("a", "in", "out");
   ExpectPerRound({"a"}, 2, 0);
 }

@@ -93,10 +93,12 @@ void BuildBasicPitch(NetworkBuilder& b) {
 
 namespace {
 
-Tensor SqueezeAndExcite(NetworkBuilder& b, const Tensor& x, int64_t channels) {
+Tensor SqueezeAndExcite(NetworkBuilder& b, const Tensor& x, int64_t channels,
+                        Activation inner = Activation::kSwish,
+                        Activation last = Activation::kSigmoid) {
   Tensor gate = b.MeanOfAll(x);
-  gate = b.Conv(gate, channels, 1, 1, Activation::kSwish);
-  gate = b.Conv(gate, x.channels(), 1, 1, Activation::kSigmoid);
+  gate = b.Conv(gate, channels, 1, 1, inner);
+  gate = b.Conv(gate, x.channels(), 1, 1, last);
   return b.Mul(x, gate);
 }
 
@@ -124,6 +126,41 @@ void BuildEfficientNetB0(NetworkBuilder& b) {
     }
   }
   x = b.Conv(x, 1280, 1, 1, Activation::kSwish);
+  b.Output(b.Classify(x, 1000));
+}
+
+// The large one.
+void BuildMobileNetV3(NetworkBuilder& b) {
+  constexpr Activation kRe = Activation::kRelu, kHs = Activation::kHardSwish;
+  constexpr struct {
+    int64_t kernel, inner, channels;
+    bool excites;
+    Activation activation;
+    int64_t stride;
+  } kBlocks[] = {{3, 16, 16, false, kRe, 1},  {3, 64, 24, false, kRe, 2},
+                 {3, 72, 24, false, kRe, 1},  {5, 72, 40, true, kRe, 2},
+                 {5, 120, 40, true, kRe, 1},  {5, 120, 40, true, kRe, 1},
+                 {3, 240, 80, false, kHs, 2}, {3, 200, 80, false, kHs, 1},
+                 {3, 184, 80, false, kHs, 1}, {3, 184, 80, false, kHs, 1},
+                 {3, 480, 112, true, kHs, 1}, {3, 672, 112, true, kHs, 1},
+                 {5, 672, 160, true, kHs, 2}, {5, 960, 160, true, kHs, 1},
+                 {5, 960, 160, true, kHs, 1}};
+  Tensor x = b.Conv(b.Image({1, 3, 224, 224}, 2), 16, 3, 2, kHs);
+  for (const auto& block : kBlocks) {
+    Tensor y = x;
+    if (block.inner != x.channels()) {
+      y = b.Conv(y, block.inner, 1, 1, block.activation);
+    }
+    y = b.Conv(y, block.inner, block.kernel, block.stride, block.activation,
+               block.inner);
+    if (block.excites) {
+      y = SqueezeAndExcite(b, y, block.inner / 4, kRe,
+                           Activation::kHardSigmoid);
+    }
+    y = b.Conv(y, block.channels, 1, 1, Activation::kNone);
+    x = block.stride == 1 && x.channels() == block.channels ? b.Add(y, x) : y;
+  }
+  x = b.Conv(x, 960, 1, 1, kHs);
   b.Output(b.Classify(x, 1000));
 }
 

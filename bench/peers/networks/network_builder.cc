@@ -26,15 +26,20 @@ int64_t Outputs(int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
 
 NetworkBuilder::NetworkBuilder(uint64_t seed, Precision precision)
     : precision_(precision), random_(seed) {
+  onnx_.Opset(14);
   onnx_.proto().mutable_graph()->set_name("random");
   onnx_.proto().set_producer_name("rknnd-bench-peers");
 }
 
 // --- operators ---------------------------------------------------------------
 
+Tensor NetworkBuilder::Input(const Dims& dims) {
+  onnx_.Input("input", dims);
+  return {"input", dims, {}};
+}
+
 Tensor NetworkBuilder::Image(const Dims& dims, int64_t reduction) {
-  onnx_.Input("image", dims);
-  Tensor image = {"image", dims, {}};
+  Tensor image = Input(dims);
   image.sample = MakeSample(dims[1], dims[2] / reduction, dims[3] / reduction);
   image.sample.values = random_.Values(image.sample.values.size(), 1);
   return Finish(image);
@@ -117,6 +122,21 @@ Tensor NetworkBuilder::Activate(const Tensor& in, Activation activation) {
     case Activation::kSigmoid: {
       Tensor out = Node("Sigmoid", {in.name}, in.dims);
       out.sample = Map(in.sample, Sigmoid);
+      return Finish(out);
+    }
+    case Activation::kHardSwish: {
+      Tensor out = Node("HardSwish", {in.name}, in.dims);
+      out.sample = Map(in.sample, [](float x) {
+        return x * std::clamp(x / 6 + 0.5F, 0.0F, 1.0F);
+      });
+      return Finish(out);
+    }
+    case Activation::kHardSigmoid: {
+      Tensor out = Node("HardSigmoid", {in.name}, in.dims);
+      Float("alpha", 1.0F / 6);
+      out.sample = Map(in.sample, [](float x) {
+        return std::clamp(x / 6 + 0.5F, 0.0F, 1.0F);
+      });
       return Finish(out);
     }
     case Activation::kSwish: {
@@ -252,6 +272,11 @@ std::vector<Tensor> NetworkBuilder::Nodes(
 
 NetworkBuilder& NetworkBuilder::Int(const std::string& name, int64_t value) {
   onnx_.Int(name, value);
+  return *this;
+}
+
+NetworkBuilder& NetworkBuilder::Float(const std::string& name, float value) {
+  onnx_.Float(name, value);
   return *this;
 }
 

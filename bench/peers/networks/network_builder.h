@@ -17,7 +17,15 @@ namespace rknnd::bench {
 
 using soft::testing::Dims;
 
-enum class Activation { kNone, kRelu, kRelu6, kSwish, kSigmoid };
+enum class Activation {
+  kNone,
+  kRelu,
+  kRelu6,
+  kSwish,
+  kSigmoid,
+  kHardSwish,
+  kHardSigmoid
+};
 // Of activations. Weights of eight bits are int8.
 enum class Precision { kFloat, kInt8, kUint8 };
 
@@ -38,6 +46,8 @@ class NetworkBuilder {
  public:
   NetworkBuilder(uint64_t seed, Precision precision = Precision::kFloat);
 
+  // What the network is given, without a sample.
+  Tensor Input(const Dims& dims);
   // Of 1xCxHxW. `reduction`: how much smaller the sample is.
   Tensor Image(const Dims& dims, int64_t reduction);
 
@@ -71,6 +81,7 @@ class NetworkBuilder {
                             const std::vector<std::string>& inputs,
                             const std::vector<Dims>& dims);
   NetworkBuilder& Int(const std::string& name, int64_t value);
+  NetworkBuilder& Float(const std::string& name, float value);
   NetworkBuilder& Ints(const std::string& name, const Dims& values);
   NetworkBuilder& Text(const std::string& name, const std::string& value);
   // Initializers, by name.

@@ -39,6 +39,31 @@ const std::vector<Kind>& Kinds() {
        Precision::kFloat,
        "fp32",
        BuildEfficientNetB0},
+      {"resnet18", {1, 3, 224, 224}, Precision::kFloat, "fp32", BuildResNet18},
+      {"mobilenet_v2",
+       {1, 3, 224, 224},
+       Precision::kFloat,
+       "fp32",
+       BuildMobileNetV2},
+      {"mobilenet_v3",
+       {1, 3, 224, 224},
+       Precision::kFloat,
+       "fp32",
+       BuildMobileNetV3},
+      {"yolov8n", {1, 3, 640, 640}, Precision::kFloat, "fp32", BuildYoloV8n},
+      {"bert_blocks",
+       {1, 128, 768},
+       Precision::kFloat,
+       "fp32",
+       BuildBertBlocks},
+      {"swin_stages",
+       {1, 3, 224, 224},
+       Precision::kFloat,
+       "fp32",
+       BuildSwinStages},
+      {"lstm", {100, 1, 80}, Precision::kFloat, "fp32", BuildLstm},
+      {"gru", {100, 1, 80}, Precision::kFloat, "fp32", BuildGru},
+      {"tcn", {1, 80, 1, 400}, Precision::kFloat, "fp32", BuildTcn},
       {"mobilenet_v2_int8",
        {1, 3, 224, 224},
        Precision::kInt8,
@@ -81,7 +106,7 @@ void WriteIfAbsent(const std::string& path, Writer write) {
 std::vector<ModelSet> MakeNetworks(const std::string& folder,
                                    const std::string& names) {
   // Of what is written. Files of other versions are other networks.
-  const std::string place = folder + "/1/";
+  const std::string place = folder + "/2/";
   const std::regex wanted(names);
   std::vector<ModelSet> models;
   for (const Kind& kind : Kinds()) {
@@ -99,7 +124,7 @@ std::vector<ModelSet> MakeNetworks(const std::string& folder,
     models.push_back({kind.name,
                       kind.words,
                       file,
-                      {{"image", "float32", kind.input, input}}});
+                      {{"input", "float32", kind.input, input}}});
   }
   return models;
 }

@@ -15,11 +15,18 @@ namespace rknnd::bench {
 // --- transformers.cc ---
 void BuildVitB16(NetworkBuilder& b);
 void BuildConvNextTiny(NetworkBuilder& b);
+void BuildBertBlocks(NetworkBuilder& b);
+void BuildSwinStages(NetworkBuilder& b);
+// --- sequence_networks.cc ---
+void BuildLstm(NetworkBuilder& b);
+void BuildGru(NetworkBuilder& b);
+void BuildTcn(NetworkBuilder& b);
 // --- float_networks.cc ---
 void BuildUNet(NetworkBuilder& b);
 void BuildBasicPitch(NetworkBuilder& b);
 void BuildEfficientNetB0(NetworkBuilder& b);
-// --- quantized_networks.cc ---
+void BuildMobileNetV3(NetworkBuilder& b);
+// --- quantized_networks.cc, of floats too ---
 void BuildMobileNetV2(NetworkBuilder& b);
 void BuildResNet18(NetworkBuilder& b);
 void BuildYoloV8n(NetworkBuilder& b);

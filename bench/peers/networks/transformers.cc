@@ -138,6 +138,127 @@ void BuildVitB16(NetworkBuilder& b) {
   b.Output(Classes(b, x, 1000));
 }
 
+// --- BERT --------------------------------------------------------------------
+
+namespace {
+
+// Heads of a product, in front of tokens.
+Tensor Heads(NetworkBuilder& b, const Tensor& x, int64_t heads) {
+  const int64_t tokens = x.dims[1], width = x.dims[2] / heads;
+  return Transpose(b, Reshape(b, x, {x.dims[0], tokens, heads, width}),
+                   {0, 2, 1, 3});
+}
+
+// Of every first axis by itself; `bias` of the scores, empty: none.
+Tensor HeadAttention(NetworkBuilder& b, const Tensor& x, int64_t heads,
+                     const std::string& bias) {
+  const int64_t tokens = x.dims[1], width = x.dims[2];
+  const Tensor query = Heads(b, Linear(b, x, width), heads);
+  const Tensor key =
+      Transpose(b, Heads(b, Linear(b, x, width), heads), {0, 1, 3, 2});
+  const Tensor value = Heads(b, Linear(b, x, width), heads);
+  Tensor scores = b.Node("MatMul", {query.name, key.name},
+                         {x.dims[0], heads, tokens, tokens});
+  scores = OfSame(b, "Div", scores,
+                  b.Scalar(std::sqrt(static_cast<float>(width / heads))));
+  if (!bias.empty()) scores = OfSame(b, "Add", scores, bias);
+  const Tensor parts = b.Node("Softmax", {scores.name}, scores.dims);
+  b.Int("axis", -1);
+  const Tensor mixed = b.Node("MatMul", {parts.name, value.name}, query.dims);
+  return Linear(b, Reshape(b, Transpose(b, mixed, {0, 2, 1, 3}), x.dims),
+                width);
+}
+
+}  // namespace
+
+// Four of them, of the base model's width.
+void BuildBertBlocks(NetworkBuilder& b) {
+  constexpr int64_t kBertWidth = 768, kBertHeads = 12;
+  Tensor x = b.Input({1, 128, kBertWidth});
+  for (int block = 0; block < 4; ++block) {
+    x = LayerNorm(
+        b, OfSame(b, "Add", x, HeadAttention(b, x, kBertHeads, "").name));
+    const Tensor inner = Gelu(b, Linear(b, x, 4 * kBertWidth));
+    x = LayerNorm(b, OfSame(b, "Add", x, Linear(b, inner, kBertWidth).name));
+  }
+  b.Output(x);
+}
+
+// --- Swin --------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t kWindow = 7;
+
+// Rows and columns moved by so many, those that leave come in again.
+Tensor Roll(NetworkBuilder& b, Tensor x, int64_t by) {
+  for (const size_t axis : {size_t{1}, size_t{2}}) {
+    const int64_t size = x.dims[axis];
+    const int64_t cut = (by % size + size) % size;
+    const auto slice = [&](int64_t begin, int64_t end) {
+      Dims dims = x.dims;
+      dims[axis] = end - begin;
+      return b.Node("Slice",
+                    {x.name, b.Int64s({begin}), b.Int64s({end}),
+                     b.Int64s({static_cast<int64_t>(axis)})},
+                    dims);
+    };
+    const Tensor back = slice(cut, size), front = slice(0, cut);
+    x = b.Node("Concat", {back.name, front.name}, x.dims);
+    b.Int("axis", static_cast<int64_t>(axis));
+  }
+  return x;
+}
+
+// Attention within windows of 1xHxWxC, every other time shifted by half of one.
+Tensor SwinBlock(NetworkBuilder& b, const Tensor& x, int64_t heads,
+                 int64_t shift) {
+  const int64_t side = x.dims[1], width = x.dims[3], windows = side / kWindow;
+  Tensor y = LayerNorm(b, x);
+  if (shift != 0) y = Roll(b, y, shift);
+  y = Transpose(b,
+                Reshape(b, y, {1, windows, kWindow, windows, kWindow, width}),
+                {0, 1, 3, 2, 4, 5});
+  constexpr int64_t kTokensOfWindow = kWindow * kWindow;
+  y = Reshape(b, y, {windows * windows, kTokensOfWindow, width});
+  y = HeadAttention(
+      b, y, heads,
+      b.Weights({1, heads, kTokensOfWindow, kTokensOfWindow}, 0.5));
+  y = Transpose(b,
+                Reshape(b, y, {1, windows, windows, kWindow, kWindow, width}),
+                {0, 1, 3, 2, 4, 5});
+  y = Reshape(b, y, x.dims);
+  if (shift != 0) y = Roll(b, y, -shift);
+  const Tensor sum = OfSame(b, "Add", x, y.name);
+  const Tensor inner = Gelu(b, Linear(b, LayerNorm(b, sum), 4 * width));
+  return OfSame(b, "Add", sum, Linear(b, inner, width).name);
+}
+
+// Four pixels side by side become one.
+Tensor Merge(NetworkBuilder& b, const Tensor& x) {
+  const int64_t side = x.dims[1] / 2, width = x.dims[3];
+  const Tensor apart = Transpose(b, Reshape(b, x, {1, side, 2, side, 2, width}),
+                                 {0, 1, 3, 2, 4, 5});
+  return Linear(b, LayerNorm(b, Reshape(b, apart, {1, side, side, 4 * width})),
+                2 * width);
+}
+
+}  // namespace
+
+// The first two stages of the tiny one.
+void BuildSwinStages(NetworkBuilder& b) {
+  Tensor x = b.Conv(b.Image({1, 3, 224, 224}, 2), ConvShape{96, 4, 4, 4, 4},
+                    Activation::kNone);
+  x = LayerNorm(b, Transpose(b, x, {0, 2, 3, 1}));
+  for (const int64_t heads : {3, 6}) {
+    if (heads != 3) x = Merge(b, x);
+    for (const int64_t shift : {int64_t{0}, kWindow / 2}) {
+      x = SwinBlock(b, x, heads, shift);
+    }
+  }
+  b.Output(LayerNorm(b, x));
+}
+
 // --- ConvNeXt ----------------------------------------------------------------
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "daemon/core/session.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core::testing {
 

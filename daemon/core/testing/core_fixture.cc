@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/posix/memfd.h"
-#include "daemon/core/model_cache.h"
+#include "daemon/core/models/model_cache.h"
 
 namespace rknnd::core::testing {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/job_limits.h"
+#include "daemon/core/jobs/job_limits.h"
 #include "daemon/core/service.h"
 #include "daemon/core/testing/fake_device.h"
 #include "driver/memory/heap.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/fair_scheduler.h"
+#include "daemon/core/scheduling/fair_scheduler.h"
 #include "daemon/core/testing/fake_device.h"
 
 namespace rknnd::core::testing {

@@ -8,7 +8,7 @@
 
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
-#include "daemon/core/shared_runs.h"
+#include "daemon/core/running/shared_runs.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::core::testing {
 

@@ -8,7 +8,7 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "daemon/core/service.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/workers.h"
@@ -17,7 +17,7 @@ namespace rknnd::transport {
 
 class Admission;
 class DeliveryWatch;
-class GrpcDoorman;
+class GrpcAuthenticator;
 class OverloadLog;
 class RequestBudget;
 
@@ -29,8 +29,8 @@ struct GrpcEnvironment {
   EventLog* log = nullptr;
   FailureLog* failures = nullptr;  // any thread may write to it
   core::SessionLimits limits;
-  std::string version;                  // of the daemon
-  GrpcDoorman* doorman = nullptr;       // who a peer is
+  std::string version;                         // of the daemon
+  GrpcAuthenticator* authenticator = nullptr;  // who a peer is
   Board* board = nullptr;               // null: nobody answers for the machine
   RequestBudget* budget = nullptr;      // what requests may hold
   Admission* admission = nullptr;       // whose turn it is to have that

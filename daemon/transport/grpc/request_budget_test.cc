@@ -13,13 +13,13 @@ namespace {
 
 using ::testing::HasSubstr;
 using Hold = RequestBudget::Hold;
-using Room = RequestBudget::Room;
+using BudgetRoom = RequestBudget::Room;
 
-constexpr uint64_t kBytes = 1000;
+constexpr uint64_t kBudget = 1000;
 constexpr uint32_t kRequests = 8;
 
 TEST(RequestBudgetTest, WhatARequestHoldsComesBackWhenItEnds) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   {
     auto hold = budget.Take("a", 300);
     ASSERT_TRUE(hold.ok());
@@ -33,7 +33,7 @@ TEST(RequestBudgetTest, WhatARequestHoldsComesBackWhenItEnds) {
 }
 
 TEST(RequestBudgetTest, APeersPartComesBackToo) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   const auto kept = budget.Take("a", 50);
   ASSERT_TRUE(kept.ok());
   for (int i = 0; i < 10; ++i) {
@@ -43,7 +43,7 @@ TEST(RequestBudgetTest, APeersPartComesBackToo) {
 }
 
 TEST(RequestBudgetTest, AMovedHoldIsGivenBackOnce) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   Hold kept;
   {
     auto hold = budget.Take("a", 300);
@@ -61,7 +61,7 @@ TEST(RequestBudgetTest, AMovedHoldIsGivenBackOnce) {
 }
 
 TEST(RequestBudgetTest, OnePeerGetsNoMoreThanItsPart) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   auto first = budget.Take("greedy", 750);
   ASSERT_TRUE(first.ok());
   const absl::Status second = budget.Take("greedy", 1).status();
@@ -72,7 +72,7 @@ TEST(RequestBudgetTest, OnePeerGetsNoMoreThanItsPart) {
 }
 
 TEST(RequestBudgetTest, OnePeersRequestsLeaveRoomForOthers) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   std::vector<Hold> holds;
   for (uint32_t i = 0; i < kRequests - kRequests / 4; ++i) {
     auto hold = budget.Take("greedy", 0);
@@ -84,7 +84,7 @@ TEST(RequestBudgetTest, OnePeersRequestsLeaveRoomForOthers) {
 }
 
 TEST(RequestBudgetTest, AllPeersTogetherGetNoMoreThanThereIs) {
-  RequestBudget budget({kBytes, 2});
+  RequestBudget budget({kBudget, 2});
   auto first = budget.Take("a", 600);
   ASSERT_TRUE(first.ok());
   const absl::Status bytes = budget.Take("b", 401).status();
@@ -99,7 +99,7 @@ TEST(RequestBudgetTest, AllPeersTogetherGetNoMoreThanThereIs) {
 }
 
 TEST(RequestBudgetTest, AGrowthThatIsRefusedChangesNothing) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   auto hold = budget.Take("a", 10);
   ASSERT_TRUE(hold.ok());
   EXPECT_TRUE(absl::IsResourceExhausted(
@@ -114,7 +114,7 @@ TEST(RequestBudgetTest, UnreadMessagesTakeRoomAheadAndGiveTheRestBack) {
   constexpr uint64_t kAhead = 3 * 1024;
   EXPECT_EQ(budget.ExpectedBytes("a"), kAhead);
   Hold hold;
-  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &hold), Room::kYes);
+  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &hold), BudgetRoom::kYes);
   EXPECT_EQ(budget.usage().bytes, 100 + kAhead);
   // Less than that comes out of it, more is charged.
   ASSERT_TRUE(hold.Grow(1000).ok());
@@ -126,7 +126,7 @@ TEST(RequestBudgetTest, UnreadMessagesTakeRoomAheadAndGiveTheRestBack) {
   EXPECT_EQ(budget.usage().requests, 1U);
 
   Hold small;
-  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &small), Room::kYes);
+  ASSERT_EQ(budget.TryTake("a", 100, kAhead, &small), BudgetRoom::kYes);
   ASSERT_TRUE(small.Grow(10).ok());
   small.DropAhead();
   EXPECT_EQ(budget.usage().bytes, 1100 + kAhead + 110);
@@ -142,7 +142,7 @@ TEST(RequestBudgetTest, NoMoreMessagesAreGatheredThanHaveRoom) {
   const uint64_t ahead = budget.ExpectedBytes("a");
   for (;;) {
     Hold hold;
-    if (budget.TryTake("a", 0, ahead, &hold) != Room::kYes) break;
+    if (budget.TryTake("a", 0, ahead, &hold) != BudgetRoom::kYes) break;
     holds.push_back(std::move(hold));
   }
   EXPECT_EQ(holds.size(), 64U);
@@ -169,17 +169,17 @@ TEST(RequestBudgetTest, WhatIsExpectedOfAPeerIsWhatItsLastMessagesHeld) {
 }
 
 TEST(RequestBudgetTest, WhoseRoomIsLackingIsTold) {
-  RequestBudget budget({kBytes, kRequests});
+  RequestBudget budget({kBudget, kRequests});
   Hold first, second, third;
-  ASSERT_EQ(budget.TryTake("a", 0, 700, &first), Room::kYes);
-  EXPECT_EQ(budget.TryTake("a", 0, 100, &second), Room::kNotForPeer);
-  ASSERT_EQ(budget.TryTake("b", 0, 250, &second), Room::kYes);
-  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), Room::kNone);
+  ASSERT_EQ(budget.TryTake("a", 0, 700, &first), BudgetRoom::kYes);
+  EXPECT_EQ(budget.TryTake("a", 0, 100, &second), BudgetRoom::kNotForPeer);
+  ASSERT_EQ(budget.TryTake("b", 0, 250, &second), BudgetRoom::kYes);
+  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), BudgetRoom::kNone);
   int told = 0;
   budget.set_on_room([&told] { ++told; });
   first.Release();
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), Room::kYes);
+  EXPECT_EQ(budget.TryTake("c", 0, 100, &third), BudgetRoom::kYes);
   EXPECT_FALSE(budget.IsTooMuch(50, 700));
   EXPECT_TRUE(budget.IsTooMuch(51, 700));
 }

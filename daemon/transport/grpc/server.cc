@@ -1,6 +1,6 @@
 // Starts and ends the gRPC server. gRPC's threads and the one that accepts are
-// children of a thread at a lower priority, so that what strangers on a network
-// cause does not take CPU time from local clients. Order of the end:
+// children of a thread at a lower priority, so that what untrusted clients on a
+// network cause does not take CPU time from local clients. Order of the end:
 //
 //   1. endpoints: every call is told to end; nothing is posted to the loop
 //   2. acceptor: nobody new
@@ -31,9 +31,9 @@
 #include "base/posix/blocked_signals.h"
 #include "base/status/status.h"
 #include "daemon/transport/grpc/admission.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/debug/debug_endpoint.h"
 #include "daemon/transport/grpc/delivery_watch.h"
-#include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/endpoint.h"
 #include "daemon/transport/grpc/grpc_log.h"
 #include "daemon/transport/grpc/inference/inference_endpoint.h"
@@ -139,7 +139,7 @@ class GrpcServerImpl final : public GrpcServer {
   const GrpcOptions options_;
   GrpcEnvironment environment_;
   PeerTable peers_;
-  std::unique_ptr<GrpcDoorman> doorman_;
+  std::unique_ptr<GrpcAuthenticator> authenticator_;
   RequestBudget budget_;
   std::vector<std::string> names_;
   std::unique_ptr<base::EventLoop> loop_;  // of the server's thread
@@ -168,14 +168,14 @@ absl::Status GrpcServerImpl::Begin() {
   for (const std::string& complaint : complaints) {
     environment_.failures->Note(complaint);
   }
-  RKNND_ASSIGN_OR_RETURN(doorman_,
-                         GrpcDoorman::Create(options_, environment_.failures,
-                                             environment_.clock, &peers_));
+  RKNND_ASSIGN_OR_RETURN(
+      authenticator_, GrpcAuthenticator::Create(options_, environment_.failures,
+                                                environment_.clock, &peers_));
   RKNND_ASSIGN_OR_RETURN(
       loop_, base::ToStatusOr(base::EventLoop::Create(environment_.clock)));
   deliveries_.emplace(options_.unread, loop_.get(), environment_.clock,
                       environment_.failures);
-  environment_.doorman = doorman_.get();
+  environment_.authenticator = authenticator_.get();
   environment_.budget = &budget_;
   environment_.deliveries = &*deliveries_;
   environment_.admission = &admission_.emplace(&budget_, options_.requests,

@@ -25,7 +25,7 @@ class GrpcServer {
   // Whether Start could, as far as that is known without starting: addresses,
   // certificates, tokens, limits.
   static absl::Status Check(const GrpcOptions& options);
-  // `environment` without doorman, budget and deliveries, which are the
+  // `environment` without authenticator, budget and deliveries, which are the
   // server's.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       const GrpcOptions& options, const GrpcEnvironment& environment);

@@ -1,5 +1,6 @@
 // The tokens that let remote peers in: a file of lines "ROLE NAME TOKEN", read
-// when the server starts and again when it has changed. Used by the doorman.
+// when the server starts and again when it has changed. Used by the
+// authenticator.
 
 #ifndef DAEMON_TRANSPORT_GRPC_TOKENS_H_
 #define DAEMON_TRANSPORT_GRPC_TOKENS_H_

@@ -93,7 +93,7 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
     return;
   }
   closes_for_ = peer_.allocation != nullptr
-                    ? absl::StrCat("door ", peer_.allocation->name)
+                    ? absl::StrCat("share socket ", peer_.allocation->name)
                     : absl::StrCat("user ", peer_.uid);
   if (environment_.notices != nullptr) {
     notices_ = environment_.notices->Of(closes_for_);
@@ -329,7 +329,7 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
         const auto self = weak.lock();
         return self != nullptr && self->TakeEvent(std::move(event));
       },
-      environment_.doors, notices_);
+      environment_.share_sockets, notices_);
   session_ = std::move(session);
   ring_ = std::move(ring);
   log_ = std::move(log);

@@ -18,13 +18,13 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/core/service.h"
-#include "daemon/core/session.h"
-#include "daemon/core/types.h"
-#include "daemon/transport/session/doors.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/notices.h"
 #include "daemon/transport/session/requests.h"
 #include "daemon/transport/session/ring_endpoint.h"
+#include "daemon/transport/session/share_sockets.h"
 #include "daemon/transport/session/user_threads.h"
 #include "daemon/transport/session/workers.h"
 #include "proto/wire/codec.h"
@@ -38,10 +38,10 @@ struct Environment {
   core::Service* service = nullptr;
   Workers* workers = nullptr;
   FailureLog* failures = nullptr;
-  Board* board = nullptr;               // null: nobody answers for the machine
-  DoorKeeper* doors = nullptr;          // the server itself
-  UserThreads* user_threads = nullptr;  // the server's, or null
-  NoticesByUser* notices = nullptr;     // of the same
+  Board* board = nullptr;  // null: nobody answers for the machine
+  ShareSocketOwner* share_sockets = nullptr;  // the server itself
+  UserThreads* user_threads = nullptr;        // the server's, or null
+  NoticesByUser* notices = nullptr;           // of the same
 };
 
 class Connection;

@@ -300,15 +300,15 @@ TEST_F(ConnectionTest, LargeBuffersOfManyClientsComeAndGo) {
 TEST_F(ConnectionTest, AnotherSessionsNumbersDoNotExist) {
   TestClient owner = ConnectAndGreet();
   owner.MakeReady(1);
-  TestClient stranger = ConnectAndGreet();
+  TestClient client = ConnectAndGreet();
   EXPECT_EQ(
-      stranger.Call(wire::Verb::kReleaseBuffer, wire::ReleaseBuffer{10}).code,
+      client.Call(wire::Verb::kReleaseBuffer, wire::ReleaseBuffer{10}).code,
       base::Code::kNotFound);
   EXPECT_EQ(
-      stranger.Call(wire::Verb::kDestroyContext, wire::DestroyContext{1}).code,
+      client.Call(wire::Verb::kDestroyContext, wire::DestroyContext{1}).code,
       base::Code::kNotFound);
-  EXPECT_EQ(stranger.BindTo(1, false, 10), base::Code::kNotFound);
-  EXPECT_EQ(stranger.RunOnce(1), base::Code::kNotFound);
+  EXPECT_EQ(client.BindTo(1, false, 10), base::Code::kNotFound);
+  EXPECT_EQ(client.RunOnce(1), base::Code::kNotFound);
   EXPECT_EQ(owner.RunOnce(1), base::Code::kOk);
 }
 

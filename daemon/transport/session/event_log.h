@@ -14,8 +14,8 @@
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
 #include "base/posix/printable.h"
-#include "daemon/core/events.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/events.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::transport {
 

@@ -27,7 +27,7 @@ namespace {
 using base::UniqueFd;
 using ::testing::HasSubstr;
 
-std::pair<UniqueFd, UniqueFd> Pair() {
+std::pair<UniqueFd, UniqueFd> FencePair() {
   std::array<int, 2> ends{};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
@@ -118,7 +118,7 @@ TEST_F(FenceRequestsTest, RunFailsClearlyWhenItsFenceIsClosed) {
   TestClient client = ConnectAndGreet();
   client.MakeReady(1);
   client.MakeReady(2);
-  auto [near, far] = Pair();
+  auto [near, far] = FencePair();
   Register(client, kIn, false, near);
   SubmitWaiting(client, 1, 0);
   Settle(client);
@@ -135,7 +135,7 @@ TEST_F(FenceRequestsTest, ChainRunsThroughTwoSessions) {
     client->MakeReady(1);
     client->MakeReady(2);
   }
-  auto [told, tells] = Pair();
+  auto [told, tells] = FencePair();
   const UniqueFd start = *base::MakeEventFd();
   Register(first, kIn, false, start);
   Register(first, kOut, true, tells);
@@ -160,7 +160,7 @@ TEST_F(FenceRequestsTest, EndOfTheFirstSessionBreaksTheChainAtOnce) {
   TestClient second = ConnectAndGreet();
   second.MakeReady(1);
   second.MakeReady(2);
-  auto [told, tells] = Pair();
+  auto [told, tells] = FencePair();
   Register(second, kIn, false, told);
   {
     TestClient first = ConnectAndGreet();
@@ -182,7 +182,7 @@ TEST_F(FenceRequestsTest, EndOfTheFirstSessionBreaksTheChainAtOnce) {
 TEST_F(FenceRequestsTest, QueueOfCompletionsCanBeReadOnceARunHasEnded) {
   TestClient client = ConnectAndGreet();
   client.MakeReady(1);
-  auto [told, tells] = Pair();
+  auto [told, tells] = FencePair();
   Register(client, kOut, true, tells);
   wire::Submission entry = Job(1, 0);
   entry.notify = kOut;
@@ -195,7 +195,7 @@ TEST_F(FenceRequestsTest, QueueOfCompletionsCanBeReadOnceARunHasEnded) {
 TEST_F(FenceRequestsTest, SocketThatIsFullHoldsNobodyUp) {
   TestClient client = ConnectAndGreet();
   client.MakeReady(1);
-  auto [told, tells] = Pair();
+  auto [told, tells] = FencePair();
   Register(client, kOut, true, tells);
   // The flags are the client's, too.
   ASSERT_EQ(fcntl(tells.get(), F_SETFL, O_NONBLOCK), 0);

@@ -28,8 +28,8 @@
 
 #include "absl/status/status.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/runner.h"
-#include "daemon/core/types.h"
+#include "daemon/core/running/runner.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/worker_events.h"
 
 namespace rknnd::transport {

@@ -37,7 +37,7 @@ namespace {
 using base::UniqueFd;
 using core::FenceState;
 
-std::pair<UniqueFd, UniqueFd> Pipe() {
+std::pair<UniqueFd, UniqueFd> OpenPipe() {
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
@@ -85,7 +85,7 @@ bool Mentions(const absl::Status& status, const std::string& text) {
 
 TEST(CheckFenceTest, KindsThatCannotBlockAreWaitedFor) {
   EXPECT_EQ(CheckIn(EventFd()), absl::OkStatus());
-  EXPECT_EQ(CheckIn(Pipe().first), absl::OkStatus());
+  EXPECT_EQ(CheckIn(OpenPipe().first), absl::OkStatus());
   EXPECT_EQ(CheckIn(Pair(SOCK_STREAM).first), absl::OkStatus());
   EXPECT_EQ(CheckIn(Pair(SOCK_DGRAM).first), absl::OkStatus());
   EXPECT_EQ(CheckIn(Pair(SOCK_SEQPACKET).first), absl::OkStatus());
@@ -186,7 +186,7 @@ TEST(CheckFenceTest, EventFdIsNotSignalledAndTheReasonIsTold) {
   EXPECT_TRUE(Mentions(refused, "its owner could make a write to it block"))
       << refused;
   EXPECT_TRUE(Mentions(refused, "socketpair")) << refused;
-  EXPECT_TRUE(Mentions(CheckOut(Pipe().second), "'pipe:["));
+  EXPECT_TRUE(Mentions(CheckOut(OpenPipe().second), "'pipe:["));
 }
 
 TEST(CheckFenceTest, SocketThatLeadsToAServiceIsNotSignalled) {
@@ -272,7 +272,7 @@ TEST_F(FencesTest, EachKindIsSignalledWhenItCanBeRead) {
   const auto write_other = [](const Case& c) {
     EXPECT_EQ(write(c.other.get(), "x", 1), 1);
   };
-  auto pipe = Pipe();
+  auto pipe = OpenPipe();
   cases.push_back(
       {"pipe", std::move(pipe.first), std::move(pipe.second), write_other});
   for (const int type : {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM}) {
@@ -302,7 +302,7 @@ TEST_F(FencesTest, EachKindIsSignalledWhenItCanBeRead) {
 
 TEST_F(FencesTest, EachKindWithAnotherEndSaysThatItWasClosed) {
   std::vector<std::pair<UniqueFd, UniqueFd>> pairs;
-  pairs.push_back(Pipe());
+  pairs.push_back(OpenPipe());
   pairs.push_back(Pair(SOCK_STREAM));
   pairs.push_back(Pair(SOCK_SEQPACKET));
   for (auto& [watched, other] : pairs) {
@@ -318,7 +318,7 @@ TEST_F(FencesTest, EachKindWithAnotherEndSaysThatItWasClosed) {
 
 TEST_F(FencesTest, WhatWasSignalledBeforeItWasClosedIsSignalled) {
   std::vector<std::pair<UniqueFd, UniqueFd>> pairs;
-  pairs.push_back(Pipe());
+  pairs.push_back(OpenPipe());
   pairs.push_back(Pair(SOCK_STREAM));
   pairs.push_back(Pair(SOCK_SEQPACKET));
   for (auto& [watched, other] : pairs) {
@@ -414,7 +414,7 @@ TEST_F(FencesTest, LateEventOfAFenceThatWasTakenOutFindsNothing) {
 }
 
 TEST_F(FencesTest, UnwatchedFenceKeepsNeitherItsFdNorAPlaceInTheSet) {
-  auto [watched, other] = Pipe();
+  auto [watched, other] = OpenPipe();
   std::weak_ptr<core::Fence> gone;
   {
     const auto fence = MakeFence(std::move(watched));

@@ -1,6 +1,6 @@
-// How a session begins, through whichever door: what both ends can do, or who
-// is to be updated. Called by the doors (connection.h, grpc/session) with a
-// Hello that nobody has looked at.
+// How a session begins, over whichever transport: what both ends can do, or who
+// is to be updated. Called by the transports (connection.h, grpc/session) with
+// a Hello that nobody has looked at.
 
 #ifndef DAEMON_TRANSPORT_SESSION_HELLO_H_
 #define DAEMON_TRANSPORT_SESSION_HELLO_H_
@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "daemon/core/service.h"
-#include "daemon/core/session.h"
-#include "daemon/core/types.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/types.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::transport {

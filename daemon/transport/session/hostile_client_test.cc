@@ -326,9 +326,9 @@ TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
   ExpectOnlyNeighbourLeft();
 }
 
-TEST(ServerLimitsTest, StrangersBeyondTheLimitTurnAwayTheOldest) {
+TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {
   TestDaemonOptions options;
-  options.server_limits.strangers = 2;
+  options.server_limits.pending_connections = 2;
   TestDaemon daemon(options);
   TestClient one(daemon.Connect());
   TestClient two(daemon.Connect());

@@ -1,5 +1,5 @@
-// One worker's late wakes (daemon/core/late_wakes.h): the sleepers of a few
-// slots, and the rings these are in.
+// One worker's late wakes (daemon/core/running/late_wakes.h): the sleepers of a
+// few slots, and the rings these are in.
 
 #ifndef DAEMON_TRANSPORT_SESSION_LATE_WAKES_H_
 #define DAEMON_TRANSPORT_SESSION_LATE_WAKES_H_
@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "daemon/core/late_wakes.h"
+#include "daemon/core/running/late_wakes.h"
 #include "daemon/transport/session/ring_endpoint.h"
 
 namespace rknnd::transport {

@@ -23,7 +23,7 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/expected.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/event_log.h"
 #include "daemon/transport/session/user_threads.h"
 

@@ -20,8 +20,8 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/mapping.h"
 #include "daemon/core/service.h"
-#include "daemon/core/session.h"
-#include "daemon/core/types.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::transport {
 

@@ -159,10 +159,10 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
     case wire::Verb::kSetLogLevel:
     case wire::Verb::kPinClocks:
       return board_.Handle(request, reply);
-    case wire::Verb::kOpenDoor:
-      return reply(doors_.Open(std::move(request)));
-    case wire::Verb::kCloseDoor:
-      return reply(doors_.Close(request));
+    case wire::Verb::kOpenShareSocket:
+      return reply(share_sockets_.Open(std::move(request)));
+    case wire::Verb::kCloseShareSocket:
+      return reply(share_sockets_.Close(request));
     case wire::Verb::kLogEvent:
     case wire::Verb::kLogLine:
       break;

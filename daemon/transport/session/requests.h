@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "daemon/core/service.h"
-#include "daemon/core/session.h"
+#include "daemon/core/sessions/session.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/board_requests.h"
-#include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/notices.h"
 #include "daemon/transport/session/reply.h"
+#include "daemon/transport/session/share_sockets.h"
 #include "proto/wire/frame.h"
 
 namespace rknnd::transport {
@@ -24,17 +24,18 @@ class Requests {
  public:
   // `service` outlives it. `admin`: came in by admin.sock. `doorbell`: of the
   // session's ring, borrowed. `board` and `events`: as BoardRequests has them;
-  // `doors`: as DoorRequests.
+  // `share_sockets`: as ShareSocketRequests.
   Requests(core::Service* service, std::shared_ptr<core::Session> session,
            bool admin, int doorbell, Board* board = nullptr,
-           EventCallback events = nullptr, DoorKeeper* doors = nullptr,
+           EventCallback events = nullptr,
+           ShareSocketOwner* share_sockets = nullptr,
            std::shared_ptr<Notices> notices = nullptr)
       : service_(service),
         session_(std::move(session)),
         admin_(admin),
         doorbell_(doorbell),
         board_(service, board, std::move(events)),
-        doors_(doors),
+        share_sockets_(share_sockets),
         notices_(std::move(notices)) {}
 
   // Answers once, at once or later; not at all when the session ends before.
@@ -74,7 +75,7 @@ class Requests {
   uint32_t traces_ = 0;  // asked for
   const int doorbell_;
   BoardRequests board_;
-  DoorRequests doors_;
+  ShareSocketRequests share_sockets_;
   const std::shared_ptr<Notices> notices_;  // how fences tell; may be null
 };
 

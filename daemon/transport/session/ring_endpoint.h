@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/job_gate.h"
-#include "daemon/core/types.h"
+#include "daemon/core/running/job_gate.h"
+#include "daemon/core/terms/types.h"
 #include "proto/wire/ring.h"
 
 namespace rknnd::transport {

@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/ring_endpoint.h"
 
 namespace rknnd::transport {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
-#include "daemon/transport/session/peer_home.h"
+#include "daemon/transport/session/peer_origin.h"
 
 namespace rknnd::transport {
 namespace {
@@ -43,11 +43,11 @@ SessionServer::SessionServer(const Environment& environment,
                              const ServerLimits& limits)
     : notices_(user_threads_, environment.loop, environment.failures),
       environment_([&] {
-        Environment with_doors = environment;
-        with_doors.doors = this;
-        with_doors.user_threads = user_threads_.get();
-        with_doors.notices = &notices_;
-        return with_doors;
+        Environment with_sockets = environment;
+        with_sockets.share_sockets = this;
+        with_sockets.user_threads = user_threads_.get();
+        with_sockets.notices = &notices_;
+        return with_sockets;
       }()),
       limits_(limits) {}
 
@@ -93,38 +93,41 @@ absl::Status SessionServer::Watch(ListenerId listener) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> SessionServer::OpenDoor(
+absl::StatusOr<uint64_t> SessionServer::OpenShareSocket(
     base::UniqueFd listener,
     std::shared_ptr<const core::Allocation> allocation) {
   if (stopped_) {
-    return absl::UnavailableError("the daemon stops and opens no doors");
+    return absl::UnavailableError(
+        "the daemon stops and opens no share sockets");
   }
   // The new one first: the old one stays where it cannot be had.
   const std::string name = allocation->name;
   RKNND_ASSIGN_OR_RETURN(
       const ListenerId added,
       Add({std::move(listener), false, std::move(allocation), 0}));
-  for (const ListenerId id : DoorsNamed(name)) {
+  for (const ListenerId id : ShareSocketsNamed(name)) {
     if (id != added) Remove(id);
   }
   return added;
 }
 
-std::vector<SessionServer::ListenerId> SessionServer::DoorsNamed(
+std::vector<SessionServer::ListenerId> SessionServer::ShareSocketsNamed(
     const std::string& name) const {
-  std::vector<ListenerId> doors;
+  std::vector<ListenerId> share_sockets;
   for (const auto& [id, listener] : listeners_) {
     if (listener.allocation != nullptr && listener.allocation->name == name) {
-      doors.push_back(id);
+      share_sockets.push_back(id);
     }
   }
-  return doors;
+  return share_sockets;
 }
 
-void SessionServer::ShutDoor(uint64_t door) { Remove(door); }
+void SessionServer::StopShareSocket(uint64_t share_socket) {
+  Remove(share_socket);
+}
 
-void SessionServer::CloseDoor(const std::string& name) {
-  for (const ListenerId id : DoorsNamed(name)) Remove(id);
+void SessionServer::CloseShareSocket(const std::string& name) {
+  for (const ListenerId id : ShareSocketsNamed(name)) Remove(id);
   // Held: closing takes them out of the map.
   std::vector<std::shared_ptr<Connection>> inside;
   for (const auto& [key, held] : connections_) {
@@ -168,7 +171,7 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   resume_timer_ = environment_.loop->RunAfter(kAcceptPause, [this] {
     resume_timer_ = 0;
     for (const auto& [id, paused] : listeners_) {
-      // A door may have been opened in the meantime.
+      // A share socket may have been opened in the meantime.
       if (paused.watch != 0) continue;
       const absl::Status resumed = Watch(id);
       if (!resumed.ok()) environment_.failures->Write({}, 0, "accept", resumed);
@@ -181,14 +184,15 @@ absl::Status SessionServer::Adopt(base::UniqueFd socket, bool admin) {
 }
 
 void SessionServer::MakeRoom(const core::Allocation* allocation) {
-  const bool full = connections_.size() - sessions_ >= limits_.strangers;
+  const bool full =
+      connections_.size() - sessions_ >= limits_.pending_connections;
   if (!full && allocation == nullptr) return;
   struct Group {
-    size_t strangers = 0;
+    size_t pending = 0;
     uint64_t oldest = 0;
     std::shared_ptr<Connection> connection;
   };
-  // By door, or by user.
+  // By share socket, or by user.
   std::map<std::pair<std::string, uint32_t>, Group> groups;
   for (const auto& [key, held] : connections_) {
     if (key->state() != Connection::State::kHello) continue;
@@ -196,33 +200,34 @@ void SessionServer::MakeRoom(const core::Allocation* allocation) {
     Group& group = groups[peer.allocation != nullptr
                               ? std::pair(peer.allocation->name, uint32_t{0})
                               : std::pair(std::string(), peer.uid)];
-    if (++group.strangers > 1 && held.order > group.oldest) continue;
+    if (++group.pending > 1 && held.order > group.oldest) continue;
     group.oldest = held.order;
     group.connection = held.connection;
   }
   if (allocation != nullptr) {
     const auto own = groups.find({allocation->name, 0});
     if (own != groups.end() &&
-        own->second.strangers >= limits_.strangers_of_door) {
-      return own->second.connection->Close(
-          absl::ResourceExhaustedError(absl::StrCat(
-              "by door '", allocation->name, "' ", own->second.strangers,
-              " connections have come that have not said Hello, and no door "
-              "may have more")));
+        own->second.pending >= limits_.pending_of_socket) {
+      return own->second.connection->Close(absl::ResourceExhaustedError(
+          absl::StrCat(own->second.pending, " connections to the socket of '",
+                       allocation->name,
+                       "' have not said Hello: limit "
+                       "'pending_of_socket' is ",
+                       limits_.pending_of_socket)));
     }
   }
   if (!full) return;
   const auto most = std::max_element(
       groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-        if (a.second.strangers != b.second.strangers) {
-          return a.second.strangers < b.second.strangers;
+        if (a.second.pending != b.second.pending) {
+          return a.second.pending < b.second.pending;
         }
         return a.second.oldest > b.second.oldest;
       });
   if (most == groups.end()) return;
-  most->second.connection->Close(absl::ResourceExhaustedError(
-      absl::StrCat("limit 'strangers' is ", limits_.strangers,
-                   ": so many connections have not said Hello")));
+  most->second.connection->Close(absl::ResourceExhaustedError(absl::StrCat(
+      "limit 'pending_connections' is ", limits_.pending_connections,
+      ": so many connections have not said Hello")));
 }
 
 absl::Status SessionServer::Admit(
@@ -240,7 +245,7 @@ absl::Status SessionServer::Admit(
   peer.groups.insert(peer.groups.end(), groups.begin(), groups.end());
   peer.admin = admin;
   peer.allocation = std::move(allocation);
-  PeerHome home = FindPeerHome(credentials.pid);
+  PeerOrigin home = FindPeerOrigin(credentials.pid);
   peer.unit = std::move(home.unit);
   peer.container = std::move(home.container);
   base::UniqueFd process;

@@ -18,25 +18,25 @@
 #include "absl/status/statusor.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/connection.h"
-#include "daemon/transport/session/doors.h"
 #include "daemon/transport/session/notices.h"
+#include "daemon/transport/session/share_sockets.h"
 #include "daemon/transport/session/user_threads.h"
 
 namespace rknnd::transport {
 
 struct ServerLimits {
-  // Through all doors (core::ServiceOptions); each takes four fds of this
+  // Of all transports (core::ServiceOptions); each takes four fds of this
   // process and 64 KiB.
   size_t sessions = 1024;
   // Connections that have not said Hello yet: a reboot's worth of clients that
   // come at once, and no more to be had by connecting only. One more takes the
   // place of the oldest of whoever has most of them: a program says Hello at
   // once, so that those who only connect keep nobody out.
-  size_t strangers = 64;
-  // Of them, those that came in by one door. Likewise.
-  size_t strangers_of_door = 16;
+  size_t pending_connections = 64;
+  // Of them, those that came in by one share socket. Likewise.
+  size_t pending_of_socket = 16;
 };
 
 // A listener at `path`; its folder is created when missing.
@@ -44,7 +44,7 @@ absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
                                         unsigned int mode);
 
 // Thread: loop.
-class SessionServer final : public ConnectionOwner, public DoorKeeper {
+class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
  public:
   SessionServer(const Environment& environment, const ServerLimits& limits);
   ~SessionServer() override;
@@ -71,31 +71,32 @@ class SessionServer final : public ConnectionOwner, public DoorKeeper {
   void OnOpened(Connection* connection) override;
   void OnClosed(Connection* connection) override;
 
-  absl::StatusOr<uint64_t> OpenDoor(
+  absl::StatusOr<uint64_t> OpenShareSocket(
       base::UniqueFd listener,
       std::shared_ptr<const core::Allocation> allocation) override;
-  void ShutDoor(uint64_t door) override;
-  void CloseDoor(const std::string& name) override;
+  void StopShareSocket(uint64_t share_socket) override;
+  void CloseShareSocket(const std::string& name) override;
 
  private:
   struct Listener {
     base::UniqueFd fd;
     bool admin = false;
-    std::shared_ptr<const core::Allocation> allocation;  // of a door, or null
-    base::EventLoop::WatchId watch = 0;                  // 0: paused
+    std::shared_ptr<const core::Allocation>
+        allocation;                      // of a share socket, or null
+    base::EventLoop::WatchId watch = 0;  // 0: paused
   };
   using ListenerId = uint64_t;  // never used again
 
   absl::StatusOr<ListenerId> Add(Listener listener);
   void Remove(ListenerId listener);
-  [[nodiscard]] std::vector<ListenerId> DoorsNamed(
+  [[nodiscard]] std::vector<ListenerId> ShareSocketsNamed(
       const std::string& name) const;
   void AcceptFrom(ListenerId listener);
   absl::Status Watch(ListenerId listener);
   absl::Status Admit(base::UniqueFd socket, bool admin,
                      std::shared_ptr<const core::Allocation> allocation);
-  // For one more that has not said Hello, by a door or not: turns another one
-  // away where there are too many.
+  // For one more that has not said Hello, by a share socket or not: turns
+  // another one away where there are too many.
   void MakeRoom(const core::Allocation* allocation);
 
   const std::shared_ptr<UserThreads> user_threads_ =

@@ -187,10 +187,10 @@ std::string VerbName(wire::Verb verb) {
       return "SetLogLevel";
     case wire::Verb::kPinClocks:
       return "PinClocks";
-    case wire::Verb::kOpenDoor:
-      return "OpenDoor";
-    case wire::Verb::kCloseDoor:
-      return "CloseDoor";
+    case wire::Verb::kOpenShareSocket:
+      return "OpenShareSocket";
+    case wire::Verb::kCloseShareSocket:
+      return "CloseShareSocket";
     case wire::Verb::kLogLine:
       return "LogLine";
     case wire::Verb::kLogEvent:

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/core/service.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "driver/device.h"
 #include "driver/fault.h"
 #include "proto/wire/codec.h"

@@ -5,7 +5,7 @@
 #define DAEMON_TRANSPORT_SESSION_TRANSLATE_ADMISSION_H_
 
 #include "absl/status/statusor.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::transport {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "daemon/core/layer_dump.h"
-#include "daemon/core/perf_report.h"
+#include "daemon/core/contexts/layer_dump.h"
+#include "daemon/core/reports/perf_report.h"
 #include "driver/device.h"
 #include "proto/wire/codec.h"
 

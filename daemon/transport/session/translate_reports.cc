@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/core/terms/status_numbers.h"
 #include "daemon/transport/session/translate.h"
 
 namespace rknnd::transport {
@@ -118,10 +119,10 @@ std::vector<To> Each(const std::vector<From>& from,
 }
 
 void FillStatus(const core::StatusReport& status, wire::Report& report) {
-  report.device = status.device.kind;
-  report.soc = status.device.soc;
+  wire::SetText(report.device, status.device.kind);
+  wire::SetText(report.soc, status.device.soc);
   report.cores = status.device.cores;
-  report.driver = status.device.driver;
+  wire::SetText(report.driver, status.device.driver);
   report.uptime_s = static_cast<uint64_t>(status.uptime / base::kSecond);
   report.session_count = status.sessions;
   report.model_count = status.models;
@@ -146,6 +147,12 @@ void FillStatus(const core::StatusReport& status, wire::Report& report) {
   report.admitted_ppm = status.admitted_ppm;
   report.draining = status.draining;
   report.cores_hung = status.cores_hung;
+  for (const core::StatusNumber& number : core::StatusNumbers()) {
+    wire::Number& added = report.numbers.emplace_back();
+    wire::SetText(added.name, number.name);
+    wire::SetText(added.help, number.help);
+    added.value = number.value(status);
+  }
 }
 
 }  // namespace

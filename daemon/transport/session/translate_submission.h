@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "proto/wire/ring.h"
 
 namespace rknnd::transport {

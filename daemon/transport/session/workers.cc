@@ -94,6 +94,7 @@ void Workers::Start(uint32_t count, core::Runner* runner,
     workers_.push_back(std::make_unique<Worker>());
     Worker& worker = *workers_.back();
     worker.thread = std::thread([this, &worker] { RunWorker(worker); });
+    pthread_setname_np(worker.thread.native_handle(), "rknnd-worker");
   }
 }
 
@@ -169,7 +170,6 @@ RKNND_HOT_PATH uint64_t Workers::Sleep(Worker& self) {
 }
 
 RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
-  pthread_setname_np(pthread_self(), "rknnd-worker");
   core::WorkerPulse::SetOfThread(&self.pulse);
   runner_->EnterWorker();
   RingWakes wakes(spin_.one_cpu());

@@ -3,7 +3,8 @@
 // doorbell wakes drains that session's ring and, if a core is free, runs the
 // job itself: no hand-over, no second wake-up. One worker always waits, so
 // that rings are looked at while all cores are busy. (What clears an idle
-// core's internal memory stops when that core gets a job: core/isolation.h.)
+// core's internal memory stops when that core gets a job:
+// core/running/isolation.h.)
 //
 // A doorbell is never read. Its count only grows, and each ring of it is an
 // edge of its own; what a worker has seen needs no clearing.
@@ -28,9 +29,9 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/runner.h"
-#include "daemon/core/types.h"
-#include "daemon/core/worker_pulse.h"
+#include "daemon/core/running/runner.h"
+#include "daemon/core/running/worker_pulse.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/late_wakes.h"
 #include "daemon/transport/session/ring_endpoint.h"
 #include "daemon/transport/session/ring_table.h"

@@ -99,6 +99,23 @@ absl::StatusOr<NativeTensor> NativeTensor::Make(const Tensor& tensor) {
   return made;
 }
 
+// A distance that no two elements have does not matter.
+bool NativeTensor::LiesAt(const Steps& steps) const {
+  const bool one_group = channels_ <= group_ && channels_ <= steps.group;
+  return (one_group ||
+          (steps.group == group_ && steps.groups == group_step_)) &&
+         (width_ == 1 || steps.pixel == pixel_) &&
+         (height_ == 1 || steps.line == line_) &&
+         (batch_ == 1 || steps.item == item_);
+}
+
+size_t NativeTensor::extent() const {
+  const size_t last =
+      (batch_ - 1) * item_ + (channels_ - 1) / group_ * group_step_ +
+      (height_ - 1) * line_ + (width_ - 1) * pixel_ + (channels_ - 1) % group_;
+  return (last + 1) * element_bytes_;
+}
+
 template <class T, class Copy>
 void NativeTensor::Walk(Copy&& copy) const {
   size_t dense = 0;

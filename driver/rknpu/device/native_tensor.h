@@ -28,6 +28,16 @@ class NativeTensor {
   // What lies between the elements keeps its bytes.
   void Pack(const std::byte* dense, std::byte* native) const;
 
+  // Distances of neighbours, in elements.
+  struct Steps {
+    size_t group = 1;  // channels that lie side by side
+    size_t pixel = 1, line = 0, groups = 0, item = 0;
+  };
+  // Whether every element lies where it does by these distances.
+  [[nodiscard]] bool LiesAt(const Steps& steps) const;
+  // Bytes from the first to the last element.
+  [[nodiscard]] size_t extent() const;
+
   [[nodiscard]] size_t elements() const { return elements_; }
   [[nodiscard]] size_t element_bytes() const { return element_bytes_; }
   [[nodiscard]] size_t dense_bytes() const {

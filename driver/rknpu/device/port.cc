@@ -104,6 +104,8 @@ absl::StatusOr<Port> Port::Make(const ProgramFile& file, Direction direction,
         absl::StrCat("its numbers are ", ElementTypeName(tensor.type)));
   }
   port.is_half_ = tensor.type == ElementType::kFloat16;
+  port.bytes_ = tensor.bytes;
+  port.slices_ = file.batch;
   soft::PortConversion conversion;
   conversion.half = port.is_half_;
   if (tensor.type == ElementType::kInt8) {
@@ -148,6 +150,59 @@ void Port::TakeNativeSizes(const Tensor& tensor, uint32_t batch) {
   }
 }
 
+// Parts of an output that no task writes would keep what the program has there.
+void Port::AllowDirect(uint64_t touched) {
+  is_direct_ = touched != 0 &&
+               (direction_ == Direction::kInput || touched >= native_.extent());
+}
+
+// Whatever the addresses of the NPU have to be multiples of.
+Port::Direct Port::DirectOf(const driver::TensorBinding& binding) const {
+  constexpr uint64_t kAtom = 16;
+  if (!is_direct_ || binding.frame != nullptr) return {};
+  const absl::StatusOr<soft::ClientLayout> layout =
+      io_->Resolve(binding.format);
+  if (!layout.ok() || layout->type != native_attr_.type) return {};
+  // Halves are normalised on the way, bytes are what they are.
+  const bool is_as_is = layout->as_is || !is_half_ ||
+                        direction_ == Direction::kOutput ||
+                        !io_->conversion().normalises();
+  const auto step = [](int64_t elements) {
+    return static_cast<size_t>(elements);
+  };
+  if (!is_as_is || !native_.LiesAt({.group = step(layout->group),
+                                    .pixel = step(layout->pitch),
+                                    .line = step(layout->row),
+                                    .groups = step(layout->plane),
+                                    .item = step(layout->item)})) {
+    return {};
+  }
+  const auto& client =
+      static_cast<const soft::AttachedMemory&>(*binding.memory);
+  const std::span<std::byte> range = client.From(binding.offset);
+  const uint64_t needed = (slices_ - 1) * layout->slice_step + bytes_;
+  if (range.size() < needed || binding.offset % kAtom != 0 ||
+      layout->slice_step % kAtom != 0 || client.torn() ||
+      (direction_ == Direction::kOutput && !client.writable())) {
+    return {};
+  }
+  return {range.first(static_cast<size_t>(needed)), layout->slice_step};
+}
+
+std::span<std::byte> Port::RangeOf(const driver::TensorBinding& binding) const {
+  if (binding.frame != nullptr) return {};
+  if (const Direct direct = DirectOf(binding); !direct.bytes.empty()) {
+    return direct.bytes;
+  }
+  const absl::StatusOr<soft::ClientLayout> layout =
+      io_->Resolve(binding.format);
+  if (!layout.ok()) return {};
+  const std::span<std::byte> rest =
+      static_cast<const soft::AttachedMemory&>(*binding.memory)
+          .From(binding.offset);
+  return rest.first(std::min<size_t>(rest.size(), layout->bytes));
+}
+
 soft::TensorSpec Port::Dense() const {
   soft::TensorSpec spec;
   spec.type = io_->type();
@@ -185,6 +240,11 @@ absl::StatusOr<std::span<std::byte>> Port::Bound(
   RKNND_ASSIGN_OR_RETURN(layout, io_->Resolve(binding.format));
   const auto& client =
       static_cast<const soft::AttachedMemory&>(*binding.memory);
+  if (client.torn()) {
+    return absl::DataLossError(
+        absl::StrCat("the memory bound to '", attr_.name,
+                     "' went away during an earlier job: attach it again"));
+  }
   const std::span<std::byte> range = client.From(binding.offset);
   if (range.size() < layout.bytes) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,6 @@
 // One input or output of a program: what programs are told of it, and its way
-// between their memory and the NPU's. Element types, layouts, quantisation,
+// between their memory and the NPU's, which is none where the NPU can work in
+// memory of programs as it is. Element types, layouts, quantisation,
 // means and deviations are converted as the software NPU does it
 // (driver/soft/plan/io_port.h); this adds the NPU's own layout of the file.
 //
@@ -37,6 +38,22 @@ class Port {
   [[nodiscard]] const soft::IoPort& io() const { return *io_; }
   [[nodiscard]] uint32_t tensor() const { return tensor_; }
 
+  // From now on tasks of the NPU may work in memory of programs, as they touch
+  // `touched` bytes of the tensor and nothing else does.
+  void AllowDirect(uint64_t touched);
+  // What is bound, from its first slice on, if the NPU can work in it as it is;
+  // empty: it has to be converted. `step` bytes lie between two slices.
+  struct Direct {
+    std::span<std::byte> bytes;
+    uint64_t step = 0;
+  };
+  [[nodiscard]] Direct DirectOf(const driver::TensorBinding& binding) const;
+
+  // All bytes that the port may touch of what is bound, directly or not; empty
+  // of frames.
+  [[nodiscard]] std::span<std::byte> RangeOf(
+      const driver::TensorBinding& binding) const;
+
   // What Read and Write need of scratch.
   [[nodiscard]] size_t scratch_bytes() const;
 
@@ -65,6 +82,9 @@ class Port {
   uint32_t tensor_ = 0;
   NativeTensor native_;
   bool is_half_ = false;
+  bool is_direct_ = false;
+  uint64_t bytes_ = 0;  // of the tensor
+  uint32_t slices_ = 1;
   std::optional<soft::IoPort> io_;
   driver::TensorAttr attr_, native_attr_;
 };

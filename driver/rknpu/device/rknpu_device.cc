@@ -13,6 +13,11 @@
 namespace rknnd::rknpu {
 namespace {
 
+// A model whose jobs did not end so often has no further ones.
+constexpr uint32_t kMostHangs = 3;
+// A job that was reset without being at fault runs again, so often at most.
+constexpr int kMostTurns = 8;
+
 // A file that cannot be run still answers queries, and says why.
 absl::StatusOr<std::unique_ptr<driver::Model>> Describe(
     const driver::LoadRequest& request, const absl::Status& why) {
@@ -25,13 +30,13 @@ absl::StatusOr<std::unique_ptr<driver::Model>> Describe(
 
 }  // namespace
 
-RknpuDevice::RknpuDevice(std::unique_ptr<Backend> backend, std::string platform,
-                         uint32_t cores, const base::Clock& clock)
+RknpuDevice::RknpuDevice(std::unique_ptr<Backend> backend, NpuInfo npu,
+                         const base::Clock& clock)
     : backend_(std::move(backend)),
-      platform_(std::move(platform)),
-      cores_(cores),
+      npu_(std::move(npu)),
       clock_(clock),
-      caches_(cores) {}
+      scratch_(npu_.cores),
+      caches_(npu_.cores) {}
 
 bool RknpuDevice::Takes(std::span<const std::byte> bytes) {
   return soft::IsCompiled(bytes);
@@ -41,8 +46,11 @@ absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Load(
     const driver::LoadRequest& request) {
   try {
     absl::StatusOr<std::unique_ptr<RknpuModel>> model =
-        RknpuModel::Load(request, platform_, cores_, *backend_);
-    if (model.ok()) return std::unique_ptr<driver::Model>(*std::move(model));
+        RknpuModel::Load(request, npu_, *backend_);
+    if (model.ok()) {
+      RKNND_RETURN_IF_ERROR(GrowScratch((*model)->scratch_bytes()));
+      return std::unique_ptr<driver::Model>(*std::move(model));
+    }
     if (absl::IsResourceExhausted(model.status())) return model.status();
     return Describe(request, model.status());
   } catch (const std::bad_alloc&) {
@@ -51,8 +59,21 @@ absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Load(
   }
 }
 
-void RknpuDevice::Submit(const driver::JobRequest& job,
-                         const RknpuModel& model) {
+// Pages that are not used cost nothing. A job that runs keeps what it has.
+absl::Status RknpuDevice::GrowScratch(size_t bytes) {
+  for (uint32_t core = 0; core < npu_.cores; ++core) {
+    RKNND_ASSIGN_OR_RETURN(base::Mapping mapping,
+                           base::ToStatusOr(base::Mapping::Anonymous(bytes)));
+    base::MutexLock lock(scratch_mutex_);
+    std::shared_ptr<base::Mapping>& scratch = scratch_[core];
+    if (scratch != nullptr && scratch->size() >= bytes) continue;
+    scratch = std::make_shared<base::Mapping>(std::move(mapping));
+  }
+  return absl::OkStatus();
+}
+
+void RknpuDevice::Submit(const driver::JobRequest& job) {
+  const auto& model = static_cast<const RknpuModel&>(*job.model);
   const std::shared_ptr<Era> era = CurrentEra();
   driver::JobResult result;
   result.started = clock_.Now();
@@ -78,9 +99,38 @@ absl::Status RknpuDevice::Run(const driver::JobRequest& job,
   const absl::Cleanup end = [this, &caches] {
     caches.End(kernel_caches_, /*good=*/false).IgnoreError();
   };
-  absl::Status status = model.Run(job, clock_, &era.over);
+  // After a job that does not end the NPU takes its next ones like any other.
+  if (reset_wanted_.exchange(false)) backend_->Reset().IgnoreError();
+  if (model.hangs() >= kMostHangs) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its jobs are not run any more: ", kMostHangs,
+                     " of them did not end, and each took a reset of the NPU. "
+                     "Load the model again to try once more"));
+  }
+  const std::shared_ptr<base::Mapping> scratch = ScratchOf(job.core);
+  absl::Status status;
+  int hangs = 0;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    status = model.Run(
+        job,
+        {.clock = &clock_, .stop_too = &era.over, .scratch = scratch->data()});
+    if (era.over.load() || (job.stop != nullptr && job.stop->load())) break;
+    if (absl::IsDeadlineExceeded(status)) {
+      model.CountHang();
+      if (++hangs > 1) break;
+    } else if (!absl::IsAborted(status)) {
+      break;
+    }
+  }
+  if (status.ok() && hangs == 0) model.CountEnd();
   status.Update(caches.End(kernel_caches_, status.ok()));
   return status;
+}
+
+void RknpuDevice::OnAttached(soft::AttachedMemory& memory) {
+  if (memory.shareable() >= 0) {
+    memory.Keep(backend_->Import(memory.shareable()));
+  }
 }
 
 void RknpuDevice::Reset(std::function<void(absl::Status)> done) {
@@ -89,6 +139,7 @@ void RknpuDevice::Reset(std::function<void(absl::Status)> done) {
     base::MutexLock lock(era_mutex_);
     era_.swap(ended);
   }
+  reset_wanted_ = true;
   ended->done = std::move(done);
   ended->over = true;
 }

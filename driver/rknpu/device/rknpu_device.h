@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
+#include "base/posix/mapping.h"
 #include "base/posix/mutex.h"
 #include "driver/device.h"
 #include "driver/memory/cache_state.h"
@@ -29,10 +30,9 @@ namespace rknnd::rknpu {
 // Thread: any; one job a core at a time.
 class RknpuDevice {
  public:
-  // The NPU behind `backend` is one of `platform` ("rk3588") with `cores`;
-  // `clock` outlives the device.
-  RknpuDevice(std::unique_ptr<Backend> backend, std::string platform,
-              uint32_t cores, const base::Clock& clock);
+  // `npu` tells of the NPU behind `backend`; `clock` outlives the device.
+  RknpuDevice(std::unique_ptr<Backend> backend, NpuInfo npu,
+              const base::Clock& clock);
 
   // Whether a file is for this device: compiled, of any kind.
   static bool Takes(std::span<const std::byte> bytes);
@@ -40,10 +40,14 @@ class RknpuDevice {
   absl::StatusOr<std::unique_ptr<driver::Model>> Load(
       const driver::LoadRequest& request);
   // A job of a model that Load() made.
-  void Submit(const driver::JobRequest& job, const RknpuModel& model);
-  // `done` is called once no job is left that began before.
+  void Submit(const driver::JobRequest& job);
+  // Memory that jobs will bring, before any of them knows it.
+  void OnAttached(soft::AttachedMemory& memory);
+  // `done` is called once no job is left that began before. The NPU itself is
+  // reset before the next one begins.
   void Reset(std::function<void(absl::Status)> done);
 
+  [[nodiscard]] uint64_t resets() const { return backend_->resets(); }
   [[nodiscard]] driver::CacheSyncs cache_syncs() const {
     return cache_count_.get();
   }
@@ -64,13 +68,23 @@ class RknpuDevice {
     return era_;
   }
 
+  // One for each core, as large as the largest model needs.
+  absl::Status GrowScratch(size_t bytes);
+  std::shared_ptr<base::Mapping> ScratchOf(uint32_t core) const {
+    base::MutexLock lock(scratch_mutex_);
+    return scratch_[core];
+  }
+
   const std::unique_ptr<Backend> backend_;
-  const std::string platform_;
-  const uint32_t cores_;
+  const NpuInfo npu_;
   const base::Clock& clock_;
+  mutable base::Mutex scratch_mutex_;
+  std::vector<std::shared_ptr<base::Mapping>> scratch_
+      RKNND_GUARDED_BY(scratch_mutex_);
   driver::CacheCalls kernel_caches_;
   driver::CacheSyncCount cache_count_;
   std::vector<soft::JobCaches> caches_;  // by the lowest core of a job
+  std::atomic<bool> reset_wanted_{false};
   mutable base::Mutex era_mutex_;
   std::shared_ptr<Era> era_ RKNND_GUARDED_BY(era_mutex_) =
       std::make_shared<Era>();

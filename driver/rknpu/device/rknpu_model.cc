@@ -49,9 +49,19 @@ std::string FirstShape(const ProgramFile& file,
   return tensors.empty() ? "" : ShapeText(file.tensors[tensors[0]].shape);
 }
 
-std::vector<driver::LayerInfo> LayersOf(const ProgramFile& file) {
+uint64_t BytesOf(const ProgramFile& file,
+                 const std::vector<uint32_t>& tensors) {
+  uint64_t bytes = 0;
+  for (const uint32_t t : tensors) bytes += file.tensors[t].bytes;
+  return bytes;
+}
+
+std::vector<driver::LayerInfo> LayersOf(const ProgramFile& file,
+                                        std::span<const TaskCost> costs,
+                                        uint32_t mhz, const char* stand_in) {
   std::vector<driver::LayerInfo> layers;
   for (const Node& node : file.nodes) {
+    const TaskCost& cost = costs[layers.size()];
     driver::LayerInfo layer;
     layer.name = node.name;
     layer.type = node.type;
@@ -64,9 +74,22 @@ std::vector<driver::LayerInfo> LayersOf(const ProgramFile& file) {
     }
     const bool has_tasks =
         !node.task_counts.empty() && node.task_counts[0] != 0;
-    layer.kernel = has_tasks ? "NPU program" : "loops";
+    // Where there is an NPU nobody asks what the CPU does its part with.
+    const bool has_npu = *stand_in == '\0';
+    layer.kernel = has_tasks || has_npu ? stand_in : "loops";
     layer.on_cpu = !has_tasks;
     layer.splits = node.task_counts.size() > 2 && node.task_counts[2] != 0;
+    layer.ddr_read = has_tasks ? cost.bytes_read : BytesOf(file, node.inputs);
+    layer.ddr_bytes =
+        layer.ddr_read +
+        (has_tasks ? cost.bytes_written : BytesOf(file, node.outputs));
+    layer.macs = cost.macs;
+    layer.npu_cycles = cost.computing_cycles;
+    layer.ddr_cycles = cost.moving_cycles;
+    if (mhz != 0) {
+      layer.modelled = static_cast<base::Nanoseconds>(
+          std::max(layer.npu_cycles, layer.ddr_cycles) * 1000 / mhz);
+    }
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -116,24 +139,24 @@ std::vector<driver::TensorPlace> PlacesOf(const ProgramFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RknpuModel>> RknpuModel::Load(
-    const driver::LoadRequest& request, const std::string& platform,
-    uint32_t cores, Backend& backend) {
+    const driver::LoadRequest& request, const NpuInfo& npu, Backend& backend) {
   std::unique_ptr<RknpuModel> model(new RknpuModel);
   model->backend_ = &backend;
   RKNND_ASSIGN_OR_RETURN(model->file_, base::ToStatusOr(Read(request.bytes)));
   const ProgramFile& file = model->file_;
-  if (file.platform != kPlatform || platform != kPlatform) {
+  if (file.platform != kPlatform || npu.platform != kPlatform) {
     return absl::UnimplementedError(absl::StrCat(
         "it is a program for '", file.platform, "', and this NPU is one of '",
-        platform, "': only programs for '", kPlatform,
+        npu.platform, "': only programs for '", kPlatform,
         "' can be run, where the NPU is one"));
   }
   RKNND_ASSIGN_OR_RETURN(model->placement_, PlaceTensors(file));
   RKNND_RETURN_IF_ERROR(model->MakePorts());
-  RKNND_RETURN_IF_ERROR(model->MakeSteps(cores));
+  RKNND_RETURN_IF_ERROR(model->MakeSteps(npu.cores));
   RKNND_RETURN_IF_ERROR(model->PlaceConstants(backend));
-  RKNND_RETURN_IF_ERROR(model->MakeCores(cores, backend));
-  model->Describe(request.name);
+  RKNND_RETURN_IF_ERROR(model->MakeCores(npu.cores, backend));
+  RKNND_RETURN_IF_ERROR(model->Survey(backend));
+  model->Describe(request.name, npu.mhz);
   // They point into the request's bytes.
   for (Tensor& tensor : model->file_.tensors) tensor.data = {};
   for (Node& node : model->file_.nodes) node.custom_attributes = {};
@@ -159,7 +182,8 @@ absl::Status RknpuModel::MakeSteps(uint32_t cores) {
     if (!HasLists(file_, set)) continue;
     RKNND_ASSIGN_OR_RETURN(schedules_[set - 1], MakeSchedule(file_, set));
   }
-  RKNND_RETURN_IF_ERROR(CheckProgram(file_, placement_, schedules_).status());
+  RKNND_ASSIGN_OR_RETURN(const CheckedPorts checked,
+                         CheckProgram(file_, placement_, schedules_));
   cpu_nodes_.resize(file_.nodes.size());
   for (const std::vector<Step>& schedule : schedules_) {
     for (const Step& step : schedule) {
@@ -168,33 +192,61 @@ absl::Status RknpuModel::MakeSteps(uint32_t cores) {
                              CpuNode::Make(file_, step.node));
     }
   }
+  AllowDirect(checked);
   return absl::OkStatus();
+}
+
+// A tensor that is several ports, or that the CPU computes with, has one place.
+void RknpuModel::AllowDirect(const CheckedPorts& checked) {
+  std::vector<uint32_t> uses(file_.tensors.size());
+  for (const auto* list : {&file_.inputs, &file_.outputs}) {
+    for (const uint32_t t : *list) ++uses[t];
+  }
+  for (size_t n = 0; n < cpu_nodes_.size(); ++n) {
+    if (!cpu_nodes_[n].has_value()) continue;
+    for (const auto* list : {&file_.nodes[n].inputs, &file_.nodes[n].outputs}) {
+      for (const uint32_t t : *list) ++uses[t];
+    }
+  }
+  for (auto* ports : {&inputs_, &outputs_}) {
+    for (Port& port : *ports) {
+      const uint32_t t = port.tensor();
+      if (uses[t] == 1 && checked.may_be_bound[t]) {
+        port.AllowDirect(static_cast<uint64_t>(checked.touched[t]));
+      }
+    }
+  }
 }
 
 absl::Status RknpuModel::PlaceConstants(Backend& backend) {
   RKNND_ASSIGN_OR_RETURN(constants_,
                          backend.Allocate(placement_.constant_bytes));
   FillMemory(file_, placement_, Home::kConstants, constants_->bytes());
-  return absl::OkStatus();
+  return backend.Sync(*constants_, 0, constants_->bytes().size(),
+                      SyncSide::kToNpu);
 }
 
 absl::Status RknpuModel::MakeCores(uint32_t cores, Backend& backend) {
   address_words_.emplace(file_);
-  size_t scratch = 0;
   for (const auto* ports : {&inputs_, &outputs_}) {
     for (const Port& port : *ports) {
-      scratch = std::max(scratch, port.scratch_bytes());
+      scratch_bytes_ = std::max(scratch_bytes_, port.scratch_bytes());
     }
   }
+  const uint64_t command_bytes = file_.commands.size() * sizeof(uint64_t);
+  held_ = placement_.constant_bytes +
+          cores * (placement_.private_bytes + command_bytes +
+                   file_.tasks.size() * kTaskEntryBytes);
   for (uint32_t c = 0; c < cores; ++c) {
     auto core = std::make_unique<Core>();
     RKNND_ASSIGN_OR_RETURN(core->private_memory,
                            backend.Allocate(placement_.private_bytes));
     FillMemory(file_, placement_, Home::kPrivate,
                core->private_memory->bytes());
-    RKNND_ASSIGN_OR_RETURN(
-        core->commands,
-        backend.Allocate(file_.commands.size() * sizeof(uint64_t)));
+    RKNND_RETURN_IF_ERROR(backend.Sync(*core->private_memory, 0,
+                                       core->private_memory->bytes().size(),
+                                       SyncSide::kToNpu));
+    RKNND_ASSIGN_OR_RETURN(core->commands, backend.Allocate(command_bytes));
     core->relocated = std::make_unique<RelocatedCommands>(
         file_, *address_words_,
         std::span(reinterpret_cast<uint64_t*>(core->commands->bytes().data()),
@@ -206,15 +258,55 @@ absl::Status RknpuModel::MakeCores(uint32_t cores, Backend& backend) {
     RKNND_ASSIGN_OR_RETURN(
         core->table,
         backend.PlaceTable(file_.tasks, core->commands->address()));
-    // Pages that are not used cost nothing.
-    RKNND_ASSIGN_OR_RETURN(core->scratch,
-                           base::ToStatusOr(base::Mapping::Anonymous(scratch)));
     cores_.push_back(std::move(core));
   }
   return absl::OkStatus();
 }
 
-void RknpuModel::Describe(const std::string& name) {
+// Every task of every list, so that what cannot be run is told before it is
+// tried. Costs are those of the list for one core.
+absl::Status RknpuModel::Survey(Backend& backend) {
+  costs_.resize(file_.nodes.size());
+  for (size_t set = 0; set < schedules_.size(); ++set) {
+    for (const Step& step : schedules_[set]) {
+      if (step.on_cpu) continue;
+      std::vector<TaskCost> costs;
+      RKNND_RETURN_IF_ERROR(SurveyPiece(step.piece, backend, costs));
+      if (set != 0) continue;
+      for (const TaskCost& cost : costs) {
+        TaskCost& sum = costs_[cost.node];
+        sum.macs += cost.macs;
+        sum.bytes_read += cost.bytes_read;
+        sum.bytes_written += cost.bytes_written;
+        sum.computing_cycles += cost.computing_cycles;
+        sum.moving_cycles += cost.moving_cycles;
+        sum.expected += cost.expected;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RknpuModel::SurveyPiece(const Piece& piece, Backend& backend,
+                                     std::vector<TaskCost>& costs) const {
+  std::array<CoreTasks, kMostCores> cores;
+  for (uint32_t c = 0; c < piece.cores; ++c) cores[c] = {c, piece.ranges[c]};
+  const ReachableMemory commands = {cores_[0]->commands.get(), false};
+  const absl::Status status =
+      backend.Survey({.table = cores_[0]->table.get(),
+                      .cores = std::span(cores).first(piece.cores),
+                      .memory = {&commands, 1}},
+                     costs);
+  if (status.ok()) return status;
+  // The cores step together, task by task.
+  const size_t task = piece.ranges[costs.size() % piece.cores].first +
+                      costs.size() / piece.cores;
+  return base::Annotate(
+      status,
+      absl::StrCat("layer '", file_.nodes[file_.tasks[task].node].name, "'"));
+}
+
+void RknpuModel::Describe(const std::string& name, uint32_t mhz) {
   info_.name = name;
   info_.weight_size = file_.weight_bytes;
   info_.target_platform = file_.platform;
@@ -229,7 +321,16 @@ void RknpuModel::Describe(const std::string& name) {
   }
   program.internal_size = file_.internal_bytes;
   program.batch = file_.batch;
-  program.layers = LayersOf(file_);
+  program.layers = LayersOf(file_, costs_, mhz, backend_->stand_in());
+  for (size_t n = 0; n < costs_.size(); ++n) {
+    program.modelled += program.layers[n].modelled;
+    // Of what the CPU does, about a byte a nanosecond.
+    program.expected +=
+        program.layers[n].on_cpu
+            ? static_cast<base::Nanoseconds>(program.layers[n].ddr_bytes)
+            : costs_[n].expected;
+  }
+  program.expected = std::max(program.expected, program.modelled);
   program.tensors = PlacesOf(file_);
   info_.programs.push_back(std::move(program));
 }

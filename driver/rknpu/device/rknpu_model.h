@@ -1,12 +1,14 @@
 // A compiled model that is ready to run: checked, its constants in the NPU's
 // memory once, its commands there once for each core.
 //
-//   Load      file -> placement -> schedules -> check -> ports, CPU nodes
+//   Load      file -> placement -> schedules -> check -> ports, CPU nodes ->
+//             memory -> survey (what each task costs, and that it can be run)
 //   Run       inputs -> internal memory, steps of the schedule, outputs
 //
 // A job works in the internal memory that it brings; the tensors of the file
-// lie at the file's own offsets in it. Everything that comes from programs is
-// converted into and out of it, so the NPU never touches their memory.
+// lie at the file's own offsets in it. An input or output whose memory is laid
+// out as the NPU has it is used where it is: the job changes the few words that
+// name it. Every other one is converted into internal memory, or out of it.
 //
 // Thread: Load on any; Run on a worker, one at a time for each core.
 
@@ -24,25 +26,32 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
-#include "base/posix/mapping.h"
 #include "driver/device.h"
 #include "driver/rknpu/backend.h"
+#include "driver/rknpu/checker.h"
 #include "driver/rknpu/device/cpu_node.h"
 #include "driver/rknpu/device/port.h"
 #include "driver/rknpu/file/program_file.h"
 #include "driver/rknpu/placement.h"
 #include "driver/rknpu/relocated_commands.h"
 #include "driver/rknpu/schedule.h"
+#include "driver/soft/attached_memory.h"
 
 namespace rknnd::rknpu {
 
+// What models have to know of the NPU.
+struct NpuInfo {
+  std::string platform;  // "rk3588"
+  uint32_t cores = 1;
+  uint32_t mhz = 0;  // of a core, at most; 0: unknown
+};
+
 class RknpuModel final : public driver::Model {
  public:
-  // `backend` outlives the model; it is an NPU of `platform` with `cores`.
-  // Errors name what the file has that cannot be run.
+  // `backend` outlives the model; it is the NPU that `npu` tells of. Errors
+  // name what the file has that cannot be run.
   static absl::StatusOr<std::unique_ptr<RknpuModel>> Load(
-      const driver::LoadRequest& request, const std::string& platform,
-      uint32_t cores, Backend& backend);
+      const driver::LoadRequest& request, const NpuInfo& npu, Backend& backend);
 
   [[nodiscard]] const driver::ModelInfo& info() const override { return info_; }
   [[nodiscard]] absl::StatusOr<uint64_t> CheckBinding(
@@ -52,10 +61,25 @@ class RknpuModel final : public driver::Model {
       uint32_t program, uint32_t index,
       const driver::FrameFormat& frame) const override;
   absl::Status CopyWeights(driver::Memory& to, uint64_t offset) const override;
+  // The file's weights, and all that it takes to run them: what the compiler
+  // generated, and commands and private memory of each core.
+  [[nodiscard]] uint64_t held_weights() const override { return held_; }
+  // Of conversions, for each job.
+  [[nodiscard]] size_t scratch_bytes() const { return scratch_bytes_; }
 
-  // `stop_too` is looked at beside the job's own.
-  absl::Status Run(const driver::JobRequest& job, const base::Clock& clock,
-                   const std::atomic<bool>* stop_too) const;
+  // What a run has beside its job.
+  struct Around {
+    const base::Clock* clock = nullptr;
+    const std::atomic<bool>* stop_too = nullptr;  // beside the job's own
+    std::byte* scratch = nullptr;                 // scratch_bytes()
+  };
+  absl::Status Run(const driver::JobRequest& job, const Around& around) const;
+  // So many of its jobs did not end since the last one that did at once.
+  [[nodiscard]] uint32_t hangs() const { return hangs_.load(); }
+  void CountHang() const { ++hangs_; }
+  void CountEnd() const {
+    if (hangs_.load(std::memory_order_relaxed) != 0) hangs_ = 0;
+  }
 
  private:
   // What a core needs to run the model.
@@ -63,7 +87,6 @@ class RknpuModel final : public driver::Model {
     std::unique_ptr<PlacedMemory> private_memory, commands;
     std::unique_ptr<RelocatedCommands> relocated;
     std::unique_ptr<PlacedTasks> table;
-    base::Mapping scratch;  // of conversions
   };
   // One run, as its steps see it.
   struct Running;
@@ -71,19 +94,29 @@ class RknpuModel final : public driver::Model {
   RknpuModel() = default;
   absl::Status MakePorts();
   absl::Status MakeSteps(uint32_t cores);
+  void AllowDirect(const CheckedPorts& checked);
   absl::Status PlaceConstants(Backend& backend);
   absl::Status MakeCores(uint32_t cores, Backend& backend);
-  void Describe(const std::string& name);
+  absl::Status Survey(Backend& backend);
+  absl::Status SurveyPiece(const Piece& piece, Backend& backend,
+                           std::vector<TaskCost>& costs) const;
+  void Describe(const std::string& name, uint32_t mhz);
 
-  absl::Status RunSlice(Running& run, uint32_t slice) const;
+  void BindPorts(Running& run) const;
+  void MoveTensors(Running& run) const;
   absl::Status RunStep(Running& run, const Step& step) const;
   absl::Status RunPiece(Running& run, const Piece& piece) const;
   absl::Status RunTasks(Running& run, const Piece& piece) const;
   absl::Status RunCpuNode(Running& run, uint32_t node) const;
-  absl::Status RunPorts(Running& run, uint32_t slice,
-                        driver::Direction direction) const;
+  absl::Status RunPorts(Running& run, driver::Direction direction) const;
   absl::Status EndNode(Running& run, uint32_t node) const;
   absl::Status Show(Running& run, uint32_t node) const;
+  // A part of attached memory, for the NPU.
+  absl::StatusOr<std::unique_ptr<PlacedMemory>> Place(
+      const soft::AttachedMemory& memory, std::span<std::byte> bytes) const;
+  absl::Status Sync(const Running& run, uint32_t tensor, SyncSide side) const;
+  // The words that were changed since the core's last job.
+  absl::Status SyncCommands(Running& run) const;
   std::byte* Locate(const Running& run, uint32_t tensor) const;
 
   Backend* backend_ = nullptr;
@@ -98,6 +131,11 @@ class RknpuModel final : public driver::Model {
   std::array<std::vector<Step>, kMostCores> schedules_;
   std::unique_ptr<PlacedMemory> constants_;
   std::vector<std::unique_ptr<Core>> cores_;
+  // By node, of a run on one core.
+  std::vector<TaskCost> costs_;
+  uint64_t held_ = 0;
+  size_t scratch_bytes_ = 0;
+  mutable std::atomic<uint32_t> hangs_{0};
 };
 
 }  // namespace rknnd::rknpu

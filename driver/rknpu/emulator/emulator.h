@@ -53,10 +53,11 @@ struct TaskReport {
   uint32_t enable_mask = 0;
   uint64_t macs = 0;  // multiplications with an addition
   uint64_t bytes_read = 0, bytes_written = 0;
-  // At least so many of the NPU's clock: the longest of computing, reading and
-  // writing. An estimate: the hardware's stalls are not modelled.
+  // At least so many of the NPU's clock: the longer one of computing and of
+  // moving bytes. An estimate: the hardware's stalls are not modelled.
   uint64_t cycles = 0;
-  bool fast = false;  // which engine computed it
+  uint64_t computing = 0, moving = 0;
+  bool fast = false;  // which engine computed it, or is likely to
 };
 
 enum class Engine : uint8_t {
@@ -66,12 +67,15 @@ enum class Engine : uint8_t {
 
 struct RunOptions {
   Engine engine = Engine::kFast;
+  // False: the tasks are read, checked and counted, and touch no memory but
+  // their commands.
+  bool executes = true;
   // Looked at between tasks and every few milliseconds inside them; once one of
   // them holds true the job ends with CANCELLED and its outputs are undefined.
   // Null: not looked at.
   const std::atomic<bool>* stop = nullptr;
   const std::atomic<bool>* stop_too = nullptr;
-  // One entry is appended for each task that was executed.
+  // One entry is appended for each task that was executed, or counted.
   std::vector<TaskReport>* report = nullptr;
 };
 

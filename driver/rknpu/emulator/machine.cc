@@ -34,36 +34,65 @@ absl::Status CheckMasks(const Task& task) {
   return absl::OkStatus();
 }
 
+// What a task is to do, by its registers; one of them, by its enable mask.
+struct TaskSpec {
+  ConvSpec conv;
+  OutputSpec output;  // with `conv`
+  FlightSpec flight;
+  PoolSpec pool;
+};
+
+absl::Status ReadTask(const Task& task, TaskRegisters registers, TaskSpec& spec,
+                      TaskReport& report) {
+  switch (task.enable_mask) {
+    case kFlight:
+      spec.flight = ReadFlight(registers);
+      break;
+    case kPool:
+      spec.pool = ReadPool(registers);
+      break;
+    default:
+      spec.conv = ReadConv(registers);
+      spec.output = ReadConvOutput(registers, spec.conv);
+      break;
+  }
+  RKNND_RETURN_IF_ERROR(registers.status());
+  switch (task.enable_mask) {
+    case kFlight:
+      CountFlight(spec.flight, report);
+      report.fast = spec.flight.reader.flight == Flight::kCompute;
+      break;
+    case kPool:
+      CountPool(spec.pool, report);
+      break;
+    default:
+      CountConv(spec.conv, spec.output, report);
+      report.fast = spec.conv.precision == Precision::kInt8;
+      break;
+  }
+  return absl::OkStatus();
+}
+
 // `fast`: null where the plain engine was asked for.
-absl::Status ExecuteConv(TaskRegisters& registers, const Tables& tables,
-                         fast::FastEngine* fast, Access& access,
-                         TaskReport& report) {
-  const ConvSpec conv = ReadConv(registers);
-  const OutputSpec output = ReadConvOutput(registers, conv);
-  RKNND_RETURN_IF_ERROR(registers.status());
-  CountConv(conv, output, report);
-  report.fast = fast != nullptr && fast->RunConv(conv, output, tables, access);
-  if (!report.fast) RunPlainConv(conv, output, tables, access);
-  return access.status();
-}
-
-absl::Status ExecuteFlight(TaskRegisters& registers, const Tables& tables,
-                           fast::FastEngine* fast, Access& access,
-                           TaskReport& report) {
-  const FlightSpec flight = ReadFlight(registers);
-  RKNND_RETURN_IF_ERROR(registers.status());
-  CountFlight(flight, report);
-  report.fast = fast != nullptr && fast->RunFlight(flight, tables, access);
-  if (!report.fast) RunPlainFlight(flight, tables, access);
-  return access.status();
-}
-
-absl::Status ExecutePool(TaskRegisters& registers, Access& access,
-                         TaskReport& report) {
-  const PoolSpec pool = ReadPool(registers);
-  RKNND_RETURN_IF_ERROR(registers.status());
-  CountPool(pool, report);
-  RunPlainPool(pool, access);
+absl::Status Execute(const Task& task, const TaskSpec& spec,
+                     const Tables& tables, fast::FastEngine* fast,
+                     Access& access, TaskReport& report) {
+  report.fast = false;
+  switch (task.enable_mask) {
+    case kFlight:
+      report.fast =
+          fast != nullptr && fast->RunFlight(spec.flight, tables, access);
+      if (!report.fast) RunPlainFlight(spec.flight, tables, access);
+      break;
+    case kPool:
+      RunPlainPool(spec.pool, access);
+      break;
+    default:
+      report.fast = fast != nullptr &&
+                    fast->RunConv(spec.conv, spec.output, tables, access);
+      if (!report.fast) RunPlainConv(spec.conv, spec.output, tables, access);
+      break;
+  }
   return access.status();
 }
 
@@ -80,21 +109,13 @@ struct Machine::Core {
     if (!access.GoesOn()) return access.status();
     RKNND_RETURN_IF_ERROR(CheckMasks(task));
     RKNND_RETURN_IF_ERROR(state.Load(task, next, others, memory));
-    TaskRegisters registers = state.Registers(task);
-    fast::FastEngine* const engine =
-        options.engine == Engine::kFast ? &fast : nullptr;
+    TaskSpec spec;
+    RKNND_RETURN_IF_ERROR(ReadTask(task, state.Registers(task), spec, report));
     absl::Status status;
-    switch (task.enable_mask) {
-      case kFlight:
-        status =
-            ExecuteFlight(registers, state.tables(), engine, access, report);
-        break;
-      case kPool:
-        status = ExecutePool(registers, access, report);
-        break;
-      default:
-        status = ExecuteConv(registers, state.tables(), engine, access, report);
-        break;
+    if (options.executes) {
+      status = Execute(task, spec, state.tables(),
+                       options.engine == Engine::kFast ? &fast : nullptr,
+                       access, report);
     }
     state.Finish(task);
     return status;

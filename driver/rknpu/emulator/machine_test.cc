@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -352,12 +353,34 @@ TEST_F(MachineTest, ReportsCountWhatRegistersSay) {
   program.Add(testing::kConvMask, ConvTask(shape), 8);
   ASSERT_TRUE(RunProgram(program, options).ok());
   ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].cycles, std::max(report[0].computing, report[0].moving));
   EXPECT_EQ(report[0].node, 8U);
   EXPECT_EQ(report[0].macs, 4U * 32 * 32);
   EXPECT_EQ(report[0].bytes_read, 4U * 32 + 32 * 32 + 4 * 64);
   EXPECT_EQ(report[0].bytes_written, 4U * 32);
   EXPECT_EQ(report[0].cycles, report[0].bytes_read / 16);
   EXPECT_TRUE(report[0].fast);
+}
+
+TEST_F(MachineTest, TasksAreCountedWithoutBeingExecuted) {
+  std::memset(arena_.At(kBase), 7, 512);
+  std::memset(arena_.At(kBase + 0x1000), 9, 512);
+  std::vector<TaskReport> report;
+  RunOptions options;
+  options.report = &report;
+  options.executes = false;
+  TaskProgram program(kCommands);
+  program.Add(kFlightMask, Copy(0, 0x1000));
+  RegisterValues unknown = Copy(0, 0x1000);
+  unknown[0x4084] = 0x80000001;
+  program.Add(kFlightMask, unknown);
+
+  const absl::Status status = RunProgram(program, options);
+
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(0x4084)"));
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_GT(report[0].bytes_written, 0U);
+  EXPECT_EQ(*arena_.At(kBase + 0x1000), std::byte{9});
 }
 
 TEST(MemoryTest, RangesNeitherOverlapNorLeaveTheAddressSpace) {

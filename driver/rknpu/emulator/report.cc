@@ -9,8 +9,9 @@ namespace {
 
 // One atom a clock is taken to go in, and one to come out.
 void Close(uint64_t computing, TaskReport& report) {
-  report.cycles = std::max(
-      {computing, report.bytes_read / kAtom, report.bytes_written / kAtom});
+  report.computing = computing;
+  report.moving = std::max(report.bytes_read, report.bytes_written) / kAtom;
+  report.cycles = std::max(report.computing, report.moving);
 }
 
 uint64_t Steps(uint64_t count, uint64_t at_once) {

@@ -5,11 +5,10 @@
 #include "driver/rknpu/file/program_file.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "driver/rknn_file/container.h"
 #include "driver/rknn_file/flatbuffer.h"
-#include "driver/rknn_file/rknn_file.h"
 #include "driver/rknn_file/slots.h"
 #include "driver/rknpu/file/parts.h"
 #include "driver/rknpu/file/section.h"
@@ -27,12 +26,6 @@ constexpr uint64_t kContainer = 6;
 constexpr uint32_t kMaxPorts = 1024;
 constexpr uint32_t kMaxBatch = 4096;
 
-uint64_t NumberAt(std::span<const std::byte> bytes, size_t at) {
-  uint64_t number = 0;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
-
 // The main section of a file of container 6.
 Expected<std::span<const std::byte>> FindSection(
     std::span<const std::byte> bytes) {
@@ -44,27 +37,15 @@ Expected<std::span<const std::byte>> FindSection(
   if (kind != Kind::kRknn) {
     return Unsupported(std::string("it is ") + rknn_file::KindName(kind));
   }
-  constexpr uint64_t kCounted = 24;  // what all containers have
-  if (bytes.size() < kCounted) {
-    return Damaged("it ends inside its header, after " +
-                   std::to_string(bytes.size()) + " bytes");
-  }
-  const uint64_t container = NumberAt(bytes, 8);
-  if (container != kContainer) {
+  Expected<rknn_file::Container> container = rknn_file::FindContainer(bytes);
+  if (!container.ok()) return std::move(container).error();
+  if (container->version != kContainer) {
     return Unsupported(
-        "it is of container version " + std::to_string(container) +
+        "it is of container version " + std::to_string(container->version) +
         "; only version 6 is known well enough (toolkit 1.6 and later): "
         "convert the model again");
   }
-  const uint64_t size = NumberAt(bytes, 16);
-  // FlatBuffers count in 32 bits.
-  constexpr uint64_t kMaxSection = uint64_t{UINT32_MAX} / 2;
-  if (bytes.size() < rknn_file::kHeaderBytes ||
-      size > bytes.size() - rknn_file::kHeaderBytes || size > kMaxSection) {
-    return Damaged("its main section has " + std::to_string(size) +
-                   " bytes, the whole file " + std::to_string(bytes.size()));
-  }
-  return bytes.subspan(rknn_file::kHeaderBytes, static_cast<size_t>(size));
+  return container->section;
 }
 
 Expected<Buffers> ReadBuffers(Section& section, const FlatTable& root) {
@@ -129,23 +110,6 @@ Expected<void> ReadScaling(Section& section, const FlatTable& graph,
   return {};
 }
 
-Expected<void> ReadOutputAfter(Section& section, const FlatTable& graph,
-                               ProgramFile& file) {
-  const FlatVector tables = section.Tables(graph, graph_slot::kOutputAfter);
-  for (uint32_t i = 0; i < tables.size(); ++i) {
-    constexpr uint32_t kTasks = 1;
-    file.output_after.push_back(
-        graph.TableAt(tables, i).Number<uint32_t>(kTasks));
-  }
-  if (!file.output_after.empty() &&
-      file.output_after.size() != file.outputs.size()) {
-    return Damaged("it says of " + std::to_string(file.output_after.size()) +
-                   " outputs when they are complete, and has " +
-                   std::to_string(file.outputs.size()));
-  }
-  return {};
-}
-
 Expected<void> ReadGraph(Section& section, const FlatTable& graph,
                          const Buffers& buffers, ProgramFile& file) {
   Expected<void> read = ReadTensors(section, graph, buffers, file);
@@ -160,7 +124,6 @@ Expected<void> ReadGraph(Section& section, const FlatTable& graph,
                      "outputs", file, file.outputs);
   }
   if (read.ok()) read = ReadScaling(section, graph, file);
-  if (read.ok()) read = ReadOutputAfter(section, graph, file);
   return read;
 }
 

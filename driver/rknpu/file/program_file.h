@@ -162,9 +162,7 @@ struct ProgramFile {
   std::vector<Node> nodes;       // in order of execution
   std::vector<uint32_t> inputs, outputs;    // of tensors
   std::vector<InputScaling> input_scaling;  // one for each input, or none
-  // One for each output, or none: tasks of the one-core list until it is there.
-  std::vector<uint32_t> output_after;
-  std::vector<Relocation> relocations;  // by word
+  std::vector<Relocation> relocations;      // by word
   std::vector<uint64_t> commands;
   std::vector<TaskEntry> tasks;
   std::vector<TaskList> lists;  // the first one is the one-core list

@@ -7,10 +7,6 @@ namespace rknnd::rknpu {
 using rknn_file::FlatTable;
 using rknn_file::FlatVector;
 
-base::Error Damaged(const std::string& what) {
-  return {base::Code::kInvalidArgument, "the .rknn file is damaged: " + what};
-}
-
 base::Error Unsupported(const std::string& what) {
   return {base::Code::kUnimplemented, "the .rknn file cannot be run: " + what};
 }

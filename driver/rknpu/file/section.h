@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "base/posix/expected.h"
+#include "driver/rknn_file/container.h"
 #include "driver/rknn_file/flatbuffer.h"
 
 namespace rknnd::rknpu {
 
-base::Error Damaged(const std::string& what);
+using rknn_file::Damaged;
 base::Error Unsupported(const std::string& what);
 
 class Section {

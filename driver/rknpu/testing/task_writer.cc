@@ -95,4 +95,36 @@ TaskWriter& TaskWriter::Add(uint32_t enable_mask, const Registers& registers,
   return *this;
 }
 
+ProgramSpec CopyProgram() {
+  Registers registers = {{0x4004, 0xe},     {0x5004, 0xe},
+                         {0x400c, 0x1e5},   {0x4010, 0},
+                         {0x4014, 0},       {0x4020, 0},
+                         {0x4024, 512},     {0x4038, 0},
+                         {0x403c, 0xf000f}, {0x4040, 0x53},
+                         {0x4050, 2},       {0x4054, 0},
+                         {0x4058, 15},      {0x405c, 3U << 16 | 7},
+                         {0x4060, 0x53},    {0x4070, 0x383},
+                         {0x407c, 0},       {0x4080, 0},
+                         {0x4084, 1},       {0x4088, 0},
+                         {0x40c0, 512},     {0x40c4, 0},
+                         {0x500c, 7},       {0x5010, 3},
+                         {0x5014, 15},      {0x5018, 0},
+                         {0x501c, 0},       {0x5020, 0},
+                         {0x5028, 0},       {0x502c, 0},
+                         {0x5034, 1},       {0x5038, 0},
+                         {0x5040, 0},       {0x5044, 0x7801},
+                         {0x5048, 0},       {0x504c, 0},
+                         {0x5064, 0},       {0x506c, 0}};
+  for (uint16_t number = 0x4090; number <= 0x40ac; number += 4) {
+    registers[number] = 0;
+  }
+  TaskWriter writer;
+  writer.Node("copy").Add(0x18, registers, {{0x4020, "y"}, {0x5018, "x"}});
+  ProgramSpec spec = writer.spec();
+  spec.tensors[2].shape = {1, 16, 4, 8};
+  spec.tensors[3].shape = {1, 16, 4, 8};
+  spec.tensors[3].native_shape = {1, 1, 4, 8, 16};
+  return spec;
+}
+
 }  // namespace rknnd::rknpu::testing

@@ -39,6 +39,10 @@ class TaskWriter {
   std::map<std::string, size_t> relocations_;
 };
 
+// A program of one task, written by hand: it copies 16 channels of 4 lines of 8
+// pixels from 'x' to 'y', which read them with another scale.
+ProgramSpec CopyProgram();
+
 }  // namespace rknnd::rknpu::testing
 
 #endif  // DRIVER_RKNPU_TESTING_TASK_WRITER_H_

@@ -31,8 +31,8 @@ using ::testing::Pointwise;
 
 constexpr char kMicrosoft[] = "com.microsoft";
 
-void Bytes(OnnxBuilder& builder, const std::string& name, const Dims& dims,
-           const std::vector<int>& values, int32_t type) {
+void AddBytes(OnnxBuilder& builder, const std::string& name, const Dims& dims,
+              const std::vector<int>& values, int32_t type) {
   auto* tensor = builder.proto().mutable_graph()->add_initializer();
   tensor->set_name(name);
   tensor->set_data_type(type);
@@ -47,8 +47,8 @@ OnnxBuilder Start() {
   builder.Opset(1, kMicrosoft);
   builder.Input("x", {1, 2, 2, 2});
   builder.Floats("s", {}, {0.125F}).Floats("big", {}, {0.5F});
-  Bytes(builder, "z", {}, {100}, onnx::TensorProto::UINT8);
-  Bytes(builder, "wz", {}, {0}, onnx::TensorProto::INT8);
+  AddBytes(builder, "z", {}, {100}, onnx::TensorProto::UINT8);
+  AddBytes(builder, "wz", {}, {0}, onnx::TensorProto::INT8);
   builder.Node("QuantizeLinear", {"x", "s", "z"}, {"q"}, "quantize");
   return builder;
 }
@@ -81,13 +81,13 @@ std::shared_ptr<const Constant> Answer(Graph graph) {
   return answer;
 }
 
-std::vector<float> Numbers(const std::shared_ptr<const Constant>& answer) {
+std::vector<float> NumbersOf(const std::shared_ptr<const Constant>& answer) {
   if (answer == nullptr) return {};
   EXPECT_EQ(answer->type, DataType::kFloat32);
   return {answer->as<float>(), answer->as<float>() + answer->elements()};
 }
 
-std::vector<std::string> Types(Graph graph) {
+std::vector<std::string> TypesIn(Graph graph) {
   RemoveDeadNodes(graph);
   std::vector<std::string> types;
   for (const Node& node : graph.nodes) types.push_back(node.type);
@@ -105,10 +105,10 @@ TEST(FloatNetworkTest, PairsGoAndOperatorsStay) {
 
   const FloatNetwork floats = MakeFloat(from);
 
-  EXPECT_THAT(Types(floats.graph), ElementsAre("Mul", "Relu"));
+  EXPECT_THAT(TypesIn(floats.graph), ElementsAre("Mul", "Relu"));
   std::vector<float> expected;
   for (const float x : kInput) expected.push_back(std::max(0.5F * x, 0.0F));
-  EXPECT_THAT(Numbers(Answer(floats.graph)), Pointwise(FloatEq(), expected));
+  EXPECT_THAT(NumbersOf(Answer(floats.graph)), Pointwise(FloatEq(), expected));
   // Every name of the same numbers is known.
   const auto real = [&](const std::string& name) {
     for (size_t v = 0; v < floats.reals.size(); ++v) {
@@ -146,11 +146,11 @@ TEST_P(FloatOperatorTest, IsNearTheOneOnIntegers) {
 
   const FloatNetwork floats = MakeFloat(from);
 
-  EXPECT_THAT(Types(floats.graph), ::testing::Contains(GetParam().as));
+  EXPECT_THAT(TypesIn(floats.graph), ::testing::Contains(GetParam().as));
   // Pooling is not done ahead of time.
   if (std::string(GetParam().as).find("Pool") != std::string::npos) return;
-  const std::vector<float> bytes = Numbers(Answer(from));
-  const std::vector<float> real = Numbers(Answer(floats.graph));
+  const std::vector<float> bytes = NumbersOf(Answer(from));
+  const std::vector<float> real = NumbersOf(Answer(floats.graph));
   ASSERT_FALSE(real.empty());
   EXPECT_THAT(real, Pointwise(FloatNear(0.5F), bytes));
   // Multiples of the scale are what 8 bits can say.
@@ -162,9 +162,9 @@ TEST_P(FloatOperatorTest, IsNearTheOneOnIntegers) {
 }
 
 void AddWeights(OnnxBuilder& builder, const Dims& dims) {
-  Bytes(builder, "w", dims, {3, -7, 12, 5}, onnx::TensorProto::INT8);
+  AddBytes(builder, "w", dims, {3, -7, 12, 5}, onnx::TensorProto::INT8);
   builder.Floats("ws", {2}, {0.07F, 0.11F});
-  Bytes(builder, "wzs", {2}, {0, 0}, onnx::TensorProto::INT8);
+  AddBytes(builder, "wzs", {2}, {0, 0}, onnx::TensorProto::INT8);
   auto* bias = builder.proto().mutable_graph()->add_initializer();
   bias->set_name("b");
   bias->set_data_type(onnx::TensorProto::INT32);
@@ -258,7 +258,7 @@ TEST(FloatNetworkTest, PaddingIsZeroPointNoMore) {
   builder.Output("y", {1, 2, 2, 3});
 
   const std::vector<float> real =
-      Numbers(Answer(MakeFloat(Prepared(builder)).graph));
+      NumbersOf(Answer(MakeFloat(Prepared(builder)).graph));
 
   ASSERT_EQ(real.size(), 12U);
   EXPECT_THAT(std::vector<float>(real.begin(), real.begin() + 6),
@@ -268,7 +268,7 @@ TEST(FloatNetworkTest, PaddingIsZeroPointNoMore) {
 TEST(FloatNetworkTest, AReluThatIsOnlyTheLowestByteStays) {
   for (const bool lowest : {true, false}) {
     OnnxBuilder builder = Start();
-    Bytes(builder, "low", {}, {lowest ? 0 : 1}, onnx::TensorProto::UINT8);
+    AddBytes(builder, "low", {}, {lowest ? 0 : 1}, onnx::TensorProto::UINT8);
     builder.Node("DequantizeLinear", {"q", "s", "z"}, {"d"});
     builder.Node("Neg", {"d"}, {"n"});
     builder.Node("QuantizeLinear", {"n", "s", "low"}, {"nq"});
@@ -276,7 +276,7 @@ TEST(FloatNetworkTest, AReluThatIsOnlyTheLowestByteStays) {
     builder.Output("y", {1, 2, 2, 2});
 
     const std::vector<float> real =
-        Numbers(Answer(MakeFloat(Prepared(builder)).graph));
+        NumbersOf(Answer(MakeFloat(Prepared(builder)).graph));
 
     ASSERT_EQ(real.size(), kInput.size());
     for (size_t i = 0; i < real.size(); ++i) {
@@ -291,7 +291,7 @@ TEST(FloatNetworkTest, WhatIsSplitIsRealInAllParts) {
   builder.Node("DequantizeLinear", {"b", "s", "z"}, {"y"});
   builder.Output("y", {1, 1, 2, 2});
 
-  EXPECT_THAT(Numbers(Answer(MakeFloat(Prepared(builder)).graph)),
+  EXPECT_THAT(NumbersOf(Answer(MakeFloat(Prepared(builder)).graph)),
               ElementsAre(-0.59F, 2.02F, 1.31F, -1.18F));
 }
 
@@ -302,8 +302,8 @@ TEST(FloatNetworkTest, WhoeverWantsIntegersGetsThem) {
 
   const FloatNetwork floats = MakeFloat(Prepared(builder));
 
-  EXPECT_THAT(Types(floats.graph), ElementsAre("QuantizeLinear", "Cast"));
-  EXPECT_EQ(Numbers(Answer(floats.graph))[0], 108);  // 100 + round(1.03 * 8)
+  EXPECT_THAT(TypesIn(floats.graph), ElementsAre("QuantizeLinear", "Cast"));
+  EXPECT_EQ(NumbersOf(Answer(floats.graph))[0], 108);  // 100 + round(1.03 * 8)
 }
 
 TEST(FloatNetworkTest, An8BitOutputBecomesReal) {
@@ -314,7 +314,7 @@ TEST(FloatNetworkTest, An8BitOutputBecomesReal) {
 
   EXPECT_EQ(floats.graph.outputs[0].name, "q");
   EXPECT_EQ(floats.graph.outputs[0].onnx_type, onnx::TensorProto::FLOAT);
-  EXPECT_THAT(Numbers(Answer(floats.graph)), Pointwise(FloatEq(), kInput));
+  EXPECT_THAT(NumbersOf(Answer(floats.graph)), Pointwise(FloatEq(), kInput));
 }
 
 TEST(FloatNetworkTest, WhatNobodyHasCheckedIsLeftAlone) {
@@ -330,7 +330,7 @@ TEST(FloatNetworkTest, WhatNobodyHasCheckedIsLeftAlone) {
   builder.Node("DequantizeLinear", {"k", ""}, {"y"}, "dequantize");
   builder.Output("y", {1, 4});
 
-  EXPECT_THAT(Types(MakeFloat(Prepared(builder)).graph),
+  EXPECT_THAT(TypesIn(MakeFloat(Prepared(builder)).graph),
               ElementsAre("Odd", "QuantizeLinear", "QLinearAdd", "QLinearConv",
                           "Concat", "DequantizeLinear"));
 }
@@ -346,7 +346,7 @@ TEST(FloatNetworkTest, AFloatNetworkStaysAsItIs) {
   const FloatNetwork floats = MakeFloat(from);
 
   EXPECT_EQ(floats.graph.values.size(), from.values.size());
-  EXPECT_THAT(Types(floats.graph), ElementsAre("Relu", "Sigmoid"));
+  EXPECT_THAT(TypesIn(floats.graph), ElementsAre("Relu", "Sigmoid"));
 }
 
 }  // namespace

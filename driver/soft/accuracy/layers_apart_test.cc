@@ -55,7 +55,7 @@ class Keep final : public driver::LayerSink {
 
 // x -> Conv + Relu "r" -> Conv "c" = "y", and r + x = "t", each quantised. The
 // second convolution reads r with a scale that may be another than it has.
-OnnxBuilder Network(float read_scale = 0.0625F) {
+OnnxBuilder ScaledNetwork(float read_scale = 0.0625F) {
   OnnxBuilder builder;
   builder.Floats("s", {}, {0.0625F}).Floats("read", {}, {read_scale});
   auto* zero = builder.proto().mutable_graph()->add_initializer();
@@ -161,18 +161,18 @@ class LayersApartTest : public ::testing::Test {
 };
 
 TEST_F(LayersApartTest, EachNetworkShowsTheLayersOfTheModel) {
-  const Tensors model = Dump(Network(), "");
+  const Tensors model = Dump(ScaledNetwork(), "");
   const auto layers = UnorderedElementsAre(
       Key("InputOperator x"), Key("ConvRelu r.q"), Key("Conv c.q"),
       Key("Add sum.q"), Key("OutputOperator y"), Key("OutputOperator t"));
 
   EXPECT_THAT(model, layers);
-  EXPECT_THAT(Dump(Network(), "golden"), layers);
-  EXPECT_THAT(Dump(Network(), "single"), layers);
+  EXPECT_THAT(Dump(ScaledNetwork(), "golden"), layers);
+  EXPECT_THAT(Dump(ScaledNetwork(), "single"), layers);
 }
 
 TEST_F(LayersApartTest, GoldenIsComputedWithoutRounding) {
-  const Tensors golden = Dump(Network(), "golden");
+  const Tensors golden = Dump(ScaledNetwork(), "golden");
 
   EXPECT_EQ(golden.at("InputOperator x"), input_);
   std::vector<float> r = Convolved(input_);
@@ -188,8 +188,8 @@ TEST_F(LayersApartTest, GoldenIsComputedWithoutRounding) {
 }
 
 TEST_F(LayersApartTest, ALayerAloneRoundsItsOwnInputsAndOutput) {
-  const Tensors golden = Dump(Network(), "golden");
-  const Tensors single = Dump(Network(), "single");
+  const Tensors golden = Dump(ScaledNetwork(), "golden");
+  const Tensors single = Dump(ScaledNetwork(), "single");
 
   EXPECT_EQ(single.at("InputOperator x"), Rounded(input_));
   EXPECT_EQ(single.at("Conv c.q"),
@@ -203,10 +203,10 @@ TEST_F(LayersApartTest, ALayerAloneRoundsItsOwnInputsAndOutput) {
 }
 
 TEST_F(LayersApartTest, AWrongScaleShowsInTheLayerThatReadsByIt) {
-  const Tensors golden = Dump(Network(0.25F), "golden");
-  EXPECT_EQ(golden, Dump(Network(), "golden"));
-  const Tensors model = Dump(Network(0.25F), "");
-  const Tensors single = Dump(Network(0.25F), "single");
+  const Tensors golden = Dump(ScaledNetwork(0.25F), "golden");
+  EXPECT_EQ(golden, Dump(ScaledNetwork(), "golden"));
+  const Tensors model = Dump(ScaledNetwork(0.25F), "");
+  const Tensors single = Dump(ScaledNetwork(0.25F), "single");
 
   const auto error = [&golden](const Tensors& of, const char* layer) {
     float most = 0;
@@ -226,7 +226,7 @@ TEST_F(LayersApartTest, AWrongScaleShowsInTheLayerThatReadsByIt) {
 }
 
 TEST_F(LayersApartTest, NodesThatAreOneLayerStayTogether) {
-  OnnxBuilder builder = Network();
+  OnnxBuilder builder = ScaledNetwork();
   // c + r: what the NPU does on the way out of the convolution.
   auto* nodes = builder.proto().mutable_graph()->mutable_node();
   for (auto& node : *nodes) {
@@ -254,7 +254,7 @@ TEST_F(LayersApartTest, NodesThatAreOneLayerStayTogether) {
 
 TEST_F(LayersApartTest, ScalesThatOnlyReadersKnowAreKept) {
   // Both are requantised for the Concat, by tables that know no scales.
-  OnnxBuilder builder = Network();
+  OnnxBuilder builder = ScaledNetwork();
   builder.Floats("coarse", {}, {0.125F});
   builder.Node("Concat", {"c.d", "r.again"}, {"both"}, "both").Int("axis", 1);
   builder.Node("QuantizeLinear", {"both", "coarse", "z"}, {"both.q"});
@@ -292,15 +292,15 @@ TEST_F(LayersApartTest, OfAFloatNetworkAllThreeAreTheSame) {
 }
 
 TEST_F(LayersApartTest, TheModelSaysWhichItIs) {
-  EXPECT_EQ(Load(Network(), "golden")->info().custom_string,
+  EXPECT_EQ(Load(ScaledNetwork(), "golden")->info().custom_string,
             "accuracy: golden");
-  EXPECT_EQ(Load(Network(), "single")->info().custom_string,
+  EXPECT_EQ(Load(ScaledNetwork(), "single")->info().custom_string,
             "accuracy: single");
-  EXPECT_EQ(Load(Network(), "")->info().custom_string, "");
+  EXPECT_EQ(Load(ScaledNetwork(), "")->info().custom_string, "");
 }
 
 TEST_F(LayersApartTest, OtherValuesOfTheOptionAreRefused) {
-  OnnxBuilder builder = Network();
+  OnnxBuilder builder = ScaledNetwork();
   builder.Metadata("rknn.accuracy", "silver");
   const std::vector<std::byte> bytes = builder.Bytes();
   driver::LoadRequest request;
@@ -340,8 +340,8 @@ TEST_F(LayersApartTest, ItIsNotKeptForLater) {
   const auto write = [](std::span<const std::byte>) {
     return absl::OkStatus();
   };
-  EXPECT_TRUE(Load(Network(), "")->WriteCompiled(write).ok());
-  EXPECT_EQ(Load(Network(), "golden")->WriteCompiled(write).code(),
+  EXPECT_TRUE(Load(ScaledNetwork(), "")->WriteCompiled(write).ok());
+  EXPECT_EQ(Load(ScaledNetwork(), "golden")->WriteCompiled(write).code(),
             absl::StatusCode::kUnimplemented);
 }
 

@@ -171,6 +171,8 @@ void WriteAttribute(const Attribute& attribute, const ConstantTable& constants,
         } else if constexpr (std::is_same_v<T,
                                             std::shared_ptr<const Constant>>) {
           to.Put(constants.NumberOf(value.get()));
+        } else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>) {
+          // Inference leaves no node with a body.
         } else {
           to.PutList(std::span(value));
         }

@@ -53,13 +53,22 @@ class PassingWeights final : public WeightStore {
   std::vector<AlignedBytes> kept_;
 };
 
-// Operators whose work is not in proportion to their tensors: windows and
-// products. A small file could keep the loading thread busy for ever.
+// Operators whose work is not in proportion to their tensors: windows,
+// products, steps, pairs. A small file could keep the loading thread busy for
+// ever.
 bool IsHeavy(const Node& node) {
-  for (const char* part : {"Conv", "MatMul", "Gemm", "Einsum"}) {
+  for (const char* part :
+       {"Conv", "MatMul", "Gemm", "LSTM", "GRU", "RNN", "NonMaxSuppression"}) {
     if (node.type.find(part) != std::string::npos) return true;
   }
   return false;
+}
+
+// Operators whose windows may be as large as the tensor, and one that takes as
+// many points of it as its regions say.
+bool IsNeverFolded(const Node& node) {
+  return node.type.find("Pool") != std::string::npos || node.type == "LRN" ||
+         node.type == "RoiAlign";
 }
 
 // Operators that do no more with an element than to move it, compare it or
@@ -137,7 +146,7 @@ constexpr std::string_view kPlain[] = {"Abs",
 // up to 10 ns, functions (Mish, Pow of integers) 50, sorting 250.
 uint64_t ElementCost(const Node& node) {
   constexpr uint64_t kFunction = 10, kSort = 48;
-  if (node.type == "TopK") return kSort;
+  if (node.type == "TopK" || node.type == "GridSample") return kSort;
   const bool plain = std::binary_search(std::begin(kPlain), std::end(kPlain),
                                         std::string_view(node.type));
   return plain ? 1 : kFunction;
@@ -149,12 +158,12 @@ uint64_t ProductsCost(const Node& node, std::vector<uint64_t> elements) {
   std::sort(elements.begin(), elements.end(), std::greater<>());
   elements.resize(3, 1);
   const auto largest = static_cast<double>(elements[0]);
-  // Convolutions: every element of the one with every element of the other, by
-  // oneDNN's reference where the kernel is odd. Products of (m, k) and (k, n):
-  // m k n is the root of the three sizes' product.
+  // Convolutions and others: every element of the one with every element of the
+  // other, by oneDNN's reference where the kernel is odd. Products of (m, k)
+  // and (k, n): m k n is the root of the three sizes' product.
   constexpr double kSlow = 64, kQuick = 8;
-  const bool of_matrices = node.type.find("Conv") == std::string::npos &&
-                           node.type.find("Einsum") == std::string::npos;
+  const bool of_matrices = node.type.find("MatMul") != std::string::npos ||
+                           node.type.find("Gemm") != std::string::npos;
   const double cost =
       of_matrices
           ? kQuick * std::sqrt(largest * static_cast<double>(elements[1]) *
@@ -200,10 +209,7 @@ absl::StatusOr<bool> Folder::Fold(Graph& graph, const Node& node,
   for (const TensorSpec& input : inputs) {
     elements.push_back(static_cast<uint64_t>(input.elements()));
   }
-  // Their windows may be as large as the tensor.
-  if (node.type.find("Pool") != std::string::npos || node.type == "LRN") {
-    return false;
-  }
+  if (IsNeverFolded(node)) return false;
   uint64_t work = std::accumulate(elements.begin(), elements.end(), uint64_t{});
   if (work > kSmallWork) work *= ElementCost(node);
   if (IsHeavy(node)) {

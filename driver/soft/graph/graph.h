@@ -74,10 +74,14 @@ struct Value {
   std::shared_ptr<const Constant> constant;
 };
 
+struct Graph;
+
+// The last kind, a body of If, Loop or Scan, is only there until inference has
+// written such a node out.
 using Attribute =
     std::variant<int64_t, float, std::string, std::vector<int64_t>,
                  std::vector<float>, std::vector<std::string>,
-                 std::shared_ptr<const Constant>>;
+                 std::shared_ptr<const Constant>, std::shared_ptr<const Graph>>;
 
 enum class Activation : uint8_t {
   kNone,
@@ -148,6 +152,10 @@ struct GraphPort {
   bool shown = true;  // as Node::shown
 };
 
+// No network of this field has more nodes, also where functions, branches and
+// loops are written out; planning grows with their square.
+inline constexpr int kMaxNodes = 1 << 15;
+
 struct Graph {
   std::string name;
   std::vector<Value> values;
@@ -155,6 +163,10 @@ struct Graph {
   std::vector<GraphPort> inputs;  // initialisers left out
   std::vector<GraphPort> outputs;
   std::map<std::string, std::string> metadata;
+  // Of a body: how many of its inputs, the last ones, are values from around
+  // it. The node that holds it reads them after its own inputs; one with two
+  // bodies, first those of the first.
+  size_t captured = 0;
 
   [[nodiscard]] const Value& value(ValueId id) const {
     return values[static_cast<size_t>(id)];

@@ -1,8 +1,12 @@
 // Types and shapes, node by node, and constant folding on the way: the shape of
 // one node is often the contents of another.
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,14 +16,17 @@
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/graph/quantized.h"
 #include "driver/soft/graph/uses.h"
+#include "driver/soft/kernels/expansion.h"
 
 namespace rknnd::soft {
 namespace {
 
+// Files know nothing of the domain that the software NPU has for itself.
 std::string Named(const Node& node) {
-  return absl::StrCat(
-      "operator '", node.domain.empty() ? "" : absl::StrCat(node.domain, "::"),
-      node.type, "' of node '", node.name, "'");
+  const bool is_plain = node.domain.empty() || node.domain == "rknnd";
+  return absl::StrCat("operator '",
+                      is_plain ? "" : absl::StrCat(node.domain, "::"),
+                      node.type, "' of node '", node.name, "'");
 }
 
 // Shape and Size read no contents: their answer is known when the shape is.
@@ -108,15 +115,47 @@ std::vector<bool> ReadAsBytes(const Graph& graph) {
   return read;
 }
 
+// What the node is written as, its first node last, on top of what is still to
+// be looked at. `room`: for how many more nodes there is.
+absl::Status Expand(Graph& graph, const Operator& op, const Node& node,
+                    size_t& room, std::vector<Node>& rest) {
+  Expansion expansion(graph, node, room);
+  RKNND_RETURN_IF_ERROR(op.expand(NodeView(graph, node), expansion));
+  std::vector<Node>& nodes = expansion.nodes();
+  const size_t count = CountOf(nodes);
+  if (count > room) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(Named(node), " makes ", count,
+                     " nodes, all that are written out may make ", kMaxNodes));
+  }
+  room -= count;
+  std::move(nodes.rbegin(), nodes.rend(), std::back_inserter(rest));
+  return absl::OkStatus();
+}
+
+bool HasBody(const Node& node) {
+  return std::any_of(
+      node.attributes.begin(), node.attributes.end(), [](const auto& named) {
+        return std::holds_alternative<std::shared_ptr<const Graph>>(
+            named.second);
+      });
+}
+
 }  // namespace
 
 absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
                           Folder& folder, bool keep_dequantize) {
-  const std::vector<bool> as_bytes =
+  std::vector<bool> as_bytes =
       keep_dequantize ? ReadAsBytes(graph) : std::vector<bool>();
-  std::vector<bool> folded(graph.nodes.size(), false);
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
+  size_t room = kMaxNodes;  // for what is written out
+  // What is still to be looked at, the next one last.
+  std::vector<Node> rest(std::make_move_iterator(graph.nodes.rbegin()),
+                         std::make_move_iterator(graph.nodes.rend()));
+  graph.nodes.clear();
+  while (!rest.empty()) {
+    graph.nodes.push_back(std::move(rest.back()));
+    rest.pop_back();
+    const Node& node = graph.nodes.back();
     const Operator* op = operators.Find(node.domain, node.type);
     bool is_shape =
         node.domain.empty() && (node.type == "Shape" || node.type == "Size");
@@ -126,25 +165,39 @@ absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
       return absl::UnimplementedError(
           absl::StrCat(Named(node), " is not supported by the software NPU"));
     }
-    if (!HaveShapes(graph, node.inputs)) continue;
-    RKNND_ASSIGN_OR_RETURN(folded[n], FoldShape(graph, node));
-    if (folded[n]) continue;
-    absl::StatusOr<std::vector<InferredOutput>> inferred =
-        op->infer(NodeView(graph, node));
-    if (!inferred.ok()) {
-      // Kernels name node and operator themselves.
-      return inferred.status();
+    if (!HaveShapes(graph, node.inputs)) {
+      if (!HasBody(node)) continue;
+      return absl::UnimplementedError(
+          absl::StrCat(Named(node),
+                       " holds a graph and reads what has no "
+                       "known shape, which is not supported"));
     }
-    RKNND_RETURN_IF_ERROR(TakeShapes(graph, node, *std::move(inferred)));
-    // What else is read may be a parameter: the scales of a Resize.
-    if (keep_dequantize && IsDequantize(node) &&
-        (as_bytes[static_cast<size_t>(node.outputs[0])] ||
-         graph.value(node.outputs[0]).shape->size() > 1)) {
+    RKNND_ASSIGN_OR_RETURN(bool folded, FoldShape(graph, node));
+    if (!folded && op->expand != nullptr) {
+      const Node written = node;
+      graph.nodes.pop_back();
+      RKNND_RETURN_IF_ERROR(Expand(graph, *op, written, room, rest));
+      as_bytes.resize(keep_dequantize ? graph.values.size() : 0, true);
       continue;
     }
-    RKNND_ASSIGN_OR_RETURN(folded[n], folder.Fold(graph, node, *op));
+    if (!folded) {
+      absl::StatusOr<std::vector<InferredOutput>> inferred =
+          op->infer(NodeView(graph, node));
+      if (!inferred.ok()) {
+        // Kernels name node and operator themselves.
+        return inferred.status();
+      }
+      RKNND_RETURN_IF_ERROR(TakeShapes(graph, node, *std::move(inferred)));
+      // What else is read may be a parameter: the scales of a Resize.
+      if (keep_dequantize && IsDequantize(node) &&
+          (as_bytes[static_cast<size_t>(node.outputs[0])] ||
+           graph.value(node.outputs[0]).shape->size() > 1)) {
+        continue;
+      }
+      RKNND_ASSIGN_OR_RETURN(folded, folder.Fold(graph, node, *op));
+    }
+    if (folded) graph.nodes.pop_back();
   }
-  RemoveNodes(graph, folded);
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 #include "driver/soft/graph/onnx_operators.h"
 
+#include <sstream>
 #include <string>
 
 namespace rknnd::soft {
@@ -45,6 +46,13 @@ bool IsOnnxOperator(std::string_view type) {
   if (type.empty() || type.find(' ') != std::string_view::npos) return false;
   return kOperators.find(" " + std::string(type) + " ") !=
          std::string_view::npos;
+}
+
+std::vector<std::string> OnnxOperators() {
+  std::istringstream words{std::string(kOperators)};
+  std::vector<std::string> all;
+  for (std::string word; words >> word;) all.push_back(std::move(word));
+  return all;
 }
 
 }  // namespace rknnd::soft

@@ -7,12 +7,16 @@
 #ifndef DRIVER_SOFT_GRAPH_ONNX_OPERATORS_H_
 #define DRIVER_SOFT_GRAPH_ONNX_OPERATORS_H_
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace rknnd::soft {
 
 // Of the default domain, in any version up to opset 24.
 bool IsOnnxOperator(std::string_view type);
+// All of them, in the order of the alphabet.
+std::vector<std::string> OnnxOperators();
 
 }  // namespace rknnd::soft
 

@@ -60,6 +60,7 @@ absl::Status RunPasses(Graph& graph, const OperatorTable& operators,
   TurnImages(graph);
   RKNND_RETURN_IF_ERROR(InferAndFold(graph, operators, folder, true));
   RemoveIdentities(graph);
+  RKNND_RETURN_IF_ERROR(CheckOpenEnds(graph));
   NoteScales(graph);
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
         return IsQuantize(node) || IsDequantize(node);

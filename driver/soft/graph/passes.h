@@ -40,6 +40,10 @@ void TurnImages(Graph& graph);
 absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
                           Folder& folder, bool keep_dequantize = false);
 
+// UNIMPLEMENTED where a node reads what NonMaxSuppression makes: it would take
+// the rows that only fill up the output for boxes.
+absl::Status CheckOpenEnds(const Graph& graph);
+
 // Quantised networks written as Dequantize -> float operator -> Quantize.
 // First, what only moves numbers about moves the 8-bit ones.
 void MoveQuantization(Graph& graph);

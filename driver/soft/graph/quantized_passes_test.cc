@@ -20,9 +20,9 @@ using testing::OnnxBuilder;
 
 // Writes a network step by step; every value is "name", its 8-bit form "name.q"
 // and that as numbers "name.d".
-class Network {
+class QuantizedNetwork {
  public:
-  Network() {
+  QuantizedNetwork() {
     builder_.Floats("s8", {}, {0.125F}).Floats("s4", {}, {0.25F});
     Bytes("z", {}, {3});
     Bytes("z0", {}, {0});
@@ -31,8 +31,8 @@ class Network {
 
   OnnxBuilder& builder() { return builder_; }
 
-  Network& Bytes(const std::string& name, const testing::Dims& dims,
-                 const std::vector<int>& values) {
+  QuantizedNetwork& Bytes(const std::string& name, const testing::Dims& dims,
+                          const std::vector<int>& values) {
     auto* tensor = builder_.proto().mutable_graph()->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::INT8);
@@ -43,15 +43,16 @@ class Network {
     return *this;
   }
   // name -> name.q -> name.d
-  Network& Pair(const std::string& name, const std::string& scale = "s8",
-                const std::string& zero = "z") {
+  QuantizedNetwork& Pair(const std::string& name,
+                         const std::string& scale = "s8",
+                         const std::string& zero = "z") {
     builder_.Node("QuantizeLinear", {name, scale, zero}, {name + ".q"});
     builder_.Node("DequantizeLinear", {name + ".q", scale, zero},
                   {name + ".d"});
     return *this;
   }
   // 1x1 weights of 4 channels, "w.d"; a bias, "b.d".
-  Network& Weights() {
+  QuantizedNetwork& Weights() {
     std::vector<int> values;
     for (int i = 0; i < 16; ++i) values.push_back(i * 11 % 37 - 18);
     Bytes("w", {4, 4, 1, 1}, values);
@@ -62,7 +63,7 @@ class Network {
     builder_.Node("DequantizeLinear", {"b.q", "sb", "z0"}, {"b.d"});
     return *this;
   }
-  Network& Ends(const std::string& name, const testing::Dims& dims) {
+  QuantizedNetwork& Ends(const std::string& name, const testing::Dims& dims) {
     builder_.Node("Identity", {name}, {"y"}).Output("y", dims);
     return *this;
   }
@@ -71,20 +72,20 @@ class Network {
   OnnxBuilder builder_;
 };
 
-Graph Imported(const OnnxBuilder& builder) {
+Graph ImportedGraph(const OnnxBuilder& builder) {
   auto graph = ImportOnnx(builder.Bytes(), "m.onnx");
   EXPECT_TRUE(graph.ok()) << graph.status();
   return *std::move(graph);
 }
 
-Graph AfterPasses(const OnnxBuilder& builder) {
-  Graph graph = Imported(builder);
+Graph AfterQuantizedPasses(const OnnxBuilder& builder) {
+  Graph graph = ImportedGraph(builder);
   const absl::Status status = RunPasses(graph, OperatorTable::Get());
   EXPECT_TRUE(status.ok()) << status;
   return graph;
 }
 
-std::vector<std::string> LayerTypes(const Graph& graph) {
+std::vector<std::string> TypesOfLayers(const Graph& graph) {
   std::vector<std::string> types;
   for (const Node& node : graph.nodes) {
     if (!node.joins_layer) types.push_back(node.layer_type);
@@ -92,7 +93,7 @@ std::vector<std::string> LayerTypes(const Graph& graph) {
   return types;
 }
 
-std::vector<float> Image() {
+std::vector<float> ImageValues() {
   std::vector<float> values;
   for (int i = 0; i < 4 * 36; ++i) {
     values.push_back(static_cast<float>(i * 53 % 97 - 48) * 0.11F);
@@ -102,9 +103,9 @@ std::vector<float> Image() {
 
 // The network as written: folded, operator by operator.
 std::vector<float> AsWritten(const OnnxBuilder& builder) {
-  Graph graph = Imported(builder);
+  Graph graph = ImportedGraph(builder);
   auto constant = std::make_shared<Constant>();
-  const std::vector<float> image = Image();
+  const std::vector<float> image = ImageValues();
   constant->shape = {1, 4, 6, 6};
   constant->data.resize(image.size() * sizeof(float));
   std::memcpy(constant->data.data(), image.data(), constant->data.size());
@@ -124,7 +125,7 @@ std::vector<float> OnTheDevice(const OnnxBuilder& builder) {
   if (!model.ok()) return {};
   const driver::ProgramInfo& info = (*model)->info().programs[0];
   const auto type = driver::TensorType::kFloat32;
-  const std::vector<float> image = Image();
+  const std::vector<float> image = ImageValues();
   std::vector<std::byte> bytes(image.size() * sizeof(float));
   std::memcpy(bytes.data(), image.data(), bytes.size());
   std::vector<testing::TestTensor> outputs = {
@@ -145,19 +146,20 @@ void ExpectSameAnswers(const OnnxBuilder& builder) {
 }
 
 TEST(QuantizedPassesTest, ConvolutionWithReluIsOneLayerOnIntegers) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder()
       .Node("Conv", {"x.d", "w.d", "b.d"}, {"c"})
       .Node("Relu", {"c"}, {"r"});
   net.Pair("r").Ends("r.d", {1, 4, 6, 6});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())), ElementsAre("ConvRelu"));
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
+              ElementsAre("ConvRelu"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, ConvolutionMeetsAQuantizeBehindMovedNumbers) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder()
       .Node("Conv", {"x.d", "w.d", "b.d"}, {"c"})
@@ -170,13 +172,13 @@ TEST(QuantizedPassesTest, ConvolutionMeetsAQuantizeBehindMovedNumbers) {
   net.Pair("k", "s4").Ends("k.d", {1, 6, 6, 8});
 
   // Read twice by the Concat: it stays a float convolution.
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ::testing::Contains("ConvLeakyRelu"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, PiecesOfOneConcatAreQuantisedBeforeIt) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder()
       .Node("Conv", {"x.d", "w.d", "b.d"}, {"c"})
@@ -186,16 +188,16 @@ TEST(QuantizedPassesTest, PiecesOfOneConcatAreQuantisedBeforeIt) {
       .Ints("perm", {0, 2, 3, 1});
   net.Pair("p", "s4").Ends("p.d", {1, 6, 6, 8});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
-  EXPECT_THAT(LayerTypes(graph),
+  EXPECT_THAT(TypesOfLayers(graph),
               ::testing::UnorderedElementsAre("Conv", "Requantize", "Concat",
                                               "Transpose"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, AFunctionOfOneNumberIsATable) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder()
       .Floats("half", {}, {0.5F})
@@ -203,7 +205,7 @@ TEST(QuantizedPassesTest, AFunctionOfOneNumberIsATable) {
       .Node("Mul", {"s", "half"}, {"m"});
   net.Pair("m", "s8", "z0").Ends("m.d", {1, 4, 6, 6});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].type, "Lookup");
@@ -211,35 +213,35 @@ TEST(QuantizedPassesTest, AFunctionOfOneNumberIsATable) {
 }
 
 TEST(QuantizedPassesTest, SumsAreIntegerLayers) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder().Node("Conv", {"x.d", "w.d", "b.d"}, {"c"});
   net.Pair("c");
   net.builder().Node("Add", {"c.d", "x.d"}, {"a"}).Node("Relu", {"a"}, {"r"});
   net.Pair("r", "s4").Ends("r.d", {1, 4, 6, 6});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("ConvAddRelu"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, ActivationsOnAConvolutionsWayOutAreItsLayer) {
   for (const std::string type : {"Sigmoid", "Tanh", "Elu", "HardSwish"}) {
-    Network net;
+    QuantizedNetwork net;
     net.Pair("x").Weights();
     net.builder().Node("Conv", {"x.d", "w.d", "b.d"}, {"c"});
     net.Pair("c");
     net.builder().Node(type, {"c.d"}, {"a"});
     net.Pair("a", "s4").Ends("a.d", {1, 4, 6, 6});
 
-    EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+    EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
                 ElementsAre("Conv" + type));
     ExpectSameAnswers(net.builder());
   }
 }
 
 TEST(QuantizedPassesTest, SwishIsOneTableBehindTheConvolution) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder().Node("Conv", {"x.d", "w.d", "b.d"}, {"c"});
   net.Pair("c");
@@ -248,15 +250,15 @@ TEST(QuantizedPassesTest, SwishIsOneTableBehindTheConvolution) {
   net.builder().Node("Mul", {"c.d", "s.d"}, {"m"});
   net.Pair("m").Ends("m.d", {1, 4, 6, 6});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
-  EXPECT_THAT(LayerTypes(graph), ElementsAre("ConvExSwish"));
+  EXPECT_THAT(TypesOfLayers(graph), ElementsAre("ConvExSwish"));
   EXPECT_EQ(graph.nodes.size(), 2U);
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, ActivationAndThenASumAreTheConvolutionsLayer) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Weights();
   net.builder()
       .Node("Conv", {"x.d", "w.d", "b.d"}, {"c"})
@@ -265,45 +267,45 @@ TEST(QuantizedPassesTest, ActivationAndThenASumAreTheConvolutionsLayer) {
   net.builder().Node("Add", {"r.d", "x.d"}, {"a"});
   net.Pair("a", "s4").Ends("a.d", {1, 4, 6, 6});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("ConvReluAdd"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, MeansAreIntegerLayers) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder().Node("GlobalAveragePool", {"x.d"}, {"g"});
   net.Pair("g").Ends("g.d", {1, 4, 1, 1});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("GlobalAveragePool"));
 }
 
 TEST(QuantizedPassesTest, WhatHasNoIntegerFormStaysAsWritten) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder().Node("Softmax", {"x.d"}, {"s"}).Int("axis", 1);
   net.Pair("s", "s8", "z0").Ends("s.d", {1, 4, 6, 6});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("DequantizeLinear", "Softmax", "QuantizeLinear"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, QuantizeOfWhatWasDequantisedAlikeVanishes) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Pair("x.d").Pair("x.d.d").Ends("x.d.d.d", {1, 4, 6, 6});
 
-  EXPECT_TRUE(AfterPasses(net.builder()).nodes.empty());
+  EXPECT_TRUE(AfterQuantizedPasses(net.builder()).nodes.empty());
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, PortsAreEightBitToTheApplication) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Ends("x.d", {1, 4, 6, 6});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
   ASSERT_TRUE(graph.inputs[0].quantization.has_value());
   EXPECT_EQ(graph.inputs[0].quantization->scale, 0.125F);
@@ -312,7 +314,8 @@ TEST(QuantizedPassesTest, PortsAreEightBitToTheApplication) {
 }
 
 // x -> x.d -> Conv with these scales of its four output channels -> y.
-void ConvolveWithScales(Network& net, const std::vector<float>& scales) {
+void ConvolveWithScales(QuantizedNetwork& net,
+                        const std::vector<float>& scales) {
   net.Pair("x");
   std::vector<int> values;
   for (int i = 0; i < 16; ++i) values.push_back(i * 11 % 37 - 18);
@@ -329,21 +332,22 @@ void ConvolveWithScales(Network& net, const std::vector<float>& scales) {
 TEST(QuantizedPassesTest, ScalesThatMakeNoSumsStayFloats) {
   const float tiny = 1.2e-38F;
   for (const float first : {0.0F, -0.125F, tiny}) {
-    Network net;
+    QuantizedNetwork net;
     ConvolveWithScales(net, {first, 0.125F, 0.125F, 0.125F});
 
-    EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+    EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
                 ElementsAre("DequantizeLinear", "Conv", "QuantizeLinear"))
         << first;
     ExpectSameAnswers(net.builder());
   }
-  Network net;
+  QuantizedNetwork net;
   ConvolveWithScales(net, {0.125F, 0.125F, 0.125F, 0.125F});
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())), ElementsAre("Conv"));
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
+              ElementsAre("Conv"));
 }
 
 TEST(QuantizedPassesTest, ATinyScaleOfAGemmStaysFloats) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Bytes("w", {2, 2}, {1, 2, 3, 4});
   net.builder()
       .Int64s("flat", {2}, {72, 2})
@@ -354,15 +358,15 @@ TEST(QuantizedPassesTest, ATinyScaleOfAGemmStaysFloats) {
       .Node("Gemm", {"f", "w.d", "b"}, {"g"});
   net.Pair("g").Ends("g.d", {72, 2});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ::testing::Contains("Gemm"));
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ::testing::Contains("QuantizeLinear"));
   ExpectSameAnswers(net.builder());
 }
 
 TEST(QuantizedPassesTest, AClipWhoseBoundIsComputedIsNoActivation) {
-  Network net;
+  QuantizedNetwork net;
   net.builder().proto().mutable_graph()->clear_input();
   net.builder().Input("x", {1, 1, 1, 1});
   net.Pair("x").Bytes("w", {1, 1, 1, 1}, {8});
@@ -374,19 +378,19 @@ TEST(QuantizedPassesTest, AClipWhoseBoundIsComputedIsNoActivation) {
   net.Pair("k").Ends("k.d", {1, 1, 1, 1});
 
   EXPECT_THAT(
-      LayerTypes(AfterPasses(net.builder())),
+      TypesOfLayers(AfterQuantizedPasses(net.builder())),
       ElementsAre("DequantizeLinear", "Conv", "Clip", "QuantizeLinear"));
 }
 
 TEST(QuantizedPassesTest, ANumberOfManyAxesIsOneNumber) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder()
       .Floats("slope", {1, 1, 1}, {0.25F})
       .Node("PRelu", {"x.d", "slope"}, {"p"});
   net.Pair("p").Ends("p.d", {1, 4, 6, 6});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
   ASSERT_EQ(graph.nodes.size(), 1U);
   EXPECT_EQ(graph.nodes[0].type, "Lookup");
@@ -394,7 +398,7 @@ TEST(QuantizedPassesTest, ANumberOfManyAxesIsOneNumber) {
 }
 
 TEST(QuantizedPassesTest, ATableThatCannotBeComputedIsNotAnError) {
-  Network net;
+  QuantizedNetwork net;
   net.builder().proto().mutable_graph()->clear_input();
   net.builder().Input("x", {1});
   net.Pair("x");
@@ -402,24 +406,25 @@ TEST(QuantizedPassesTest, ATableThatCannotBeComputedIsNotAnError) {
   net.builder().Floats("one", {1}, {-1}).Node("PRelu", {"one", "x.d"}, {"p"});
   net.Pair("p").Ends("p.d", {1});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("DequantizeLinear", "PRelu", "QuantizeLinear"));
 }
 
 TEST(QuantizedPassesTest, ScalesOfAResizeAreNumbers) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x").Bytes("scales", {4}, {8, 8, 16, 16});
   net.builder()
       .Node("DequantizeLinear", {"scales", "s8", "z0"}, {"scales.d"})
       .Node("Resize", {"x.d", "", "scales.d"}, {"r"});
   net.Pair("r").Ends("r.d", {1, 4, 12, 12});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())), ElementsAre("Resize"));
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
+              ElementsAre("Resize"));
   ExpectSameAnswers(net.builder());
 }
 
 // Behind an operator of a foreign domain, "f", nothing is inferred.
-class Unknown : public Network {
+class Unknown : public QuantizedNetwork {
  public:
   Unknown() {
     builder().Opset(1, "foreign").Node("Foo", {"x"}, {"f"}, "foo", "foreign");
@@ -453,7 +458,7 @@ TEST(ForeignTest, LayersBehindItAreLeftAlone) {
           .Output("c.d", {1, 4, 6, 6});
 
       std::vector<std::string> types;
-      for (const Node& node : AfterPasses(net.builder()).nodes) {
+      for (const Node& node : AfterQuantizedPasses(net.builder()).nodes) {
         types.push_back(node.type);
       }
       EXPECT_THAT(types, ::testing::Contains(type));
@@ -462,7 +467,7 @@ TEST(ForeignTest, LayersBehindItAreLeftAlone) {
 }
 
 TEST(ForeignTest, ShufflesBehindItAreLeftAlone) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder()
       .Opset(1, "foreign")
@@ -475,7 +480,7 @@ TEST(ForeignTest, ShufflesBehindItAreLeftAlone) {
       .Node("Reshape", {"t", "back"}, {"s"})
       .Output("s", {1, 4, 6, 6}, onnx::TensorProto::INT8);
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ::testing::Contains("Transpose"));
 }
 
@@ -483,7 +488,7 @@ TEST(ForeignTest, AnOutputBehindItKeepsTheShapeItDeclares) {
   Unknown net;
   net.builder().Output("f.d", {1, 4, 6, 6});
 
-  const Graph graph = AfterPasses(net.builder());
+  const Graph graph = AfterQuantizedPasses(net.builder());
 
   const Value& value = graph.value(graph.outputs[0].value);
   EXPECT_TRUE(value.shape.has_value());
@@ -491,7 +496,7 @@ TEST(ForeignTest, AnOutputBehindItKeepsTheShapeItDeclares) {
 }
 
 TEST(QuantizedPassesTest, AConvolutionOfBytesThatTakesLongIsNotFolded) {
-  Network net;
+  QuantizedNetwork net;
   // 2^32 products, in 64 KiB each.
   const std::vector<int> ones(256 * 256, 1);
   net.Bytes("a", {1, 1, 256, 256}, ones).Bytes("w", {1, 1, 256, 256}, ones);
@@ -501,11 +506,12 @@ TEST(QuantizedPassesTest, AConvolutionOfBytesThatTakesLongIsNotFolded) {
       .Ints("pads", {128, 128, 127, 127})
       .Output("c", {1, 1, 256, 256}, onnx::TensorProto::INT8);
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())), ElementsAre("Conv"));
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
+              ElementsAre("Conv"));
 }
 
 TEST(QuantizedPassesTest, ChannelsDealtOutAreAShuffle) {
-  Network net;
+  QuantizedNetwork net;
   net.Pair("x");
   net.builder()
       .Int64s("cut", {5}, {1, 2, 2, 6, 6})
@@ -516,7 +522,7 @@ TEST(QuantizedPassesTest, ChannelsDealtOutAreAShuffle) {
       .Node("Reshape", {"t", "back"}, {"s"});
   net.Pair("s").Ends("s.d", {1, 4, 6, 6});
 
-  EXPECT_THAT(LayerTypes(AfterPasses(net.builder())),
+  EXPECT_THAT(TypesOfLayers(AfterQuantizedPasses(net.builder())),
               ElementsAre("ShuffleChannels"));
   ExpectSameAnswers(net.builder());
 }

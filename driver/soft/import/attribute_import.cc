@@ -47,7 +47,7 @@ absl::StatusOr<Attribute> ImportAttribute(const AttributeProto& attribute,
   if (!attribute.ref_attr_name().empty()) {
     return absl::UnimplementedError(
         absl::StrCat("node '", node.name, "': attribute '", attribute.name(),
-                     "' refers to a function's; functions are not supported"));
+                     "' refers to a function's, but the node is in none"));
   }
   switch (TypeOf(attribute)) {
     case AttributeProto::FLOAT:

@@ -17,9 +17,7 @@
 
 namespace rknnd::soft {
 
-// No network of this field has more; planning grows with their square.
-inline constexpr int kMaxNodes = 1 << 15;
-// Likewise inputs of one node.
+// Inputs of one node, at most.
 inline constexpr int kMaxArity = 4096;
 // Inputs or outputs of a network: what a message to a client has room for.
 inline constexpr int kMaxPorts = 1024;

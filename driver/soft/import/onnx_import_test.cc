@@ -249,15 +249,15 @@ TEST(OnnxImportTest, DataInAnotherFileIsRefusedByName) {
 
 TEST(OnnxImportTest, OperatorsThatHoldGraphsAreRefusedByName) {
   OnnxBuilder builder = Relu();
-  builder.Node("If", {"x"}, {"z"}, "branch");
+  builder.Node("SequenceMap", {"x"}, {"z"}, "each");
   auto* node = builder.proto().mutable_graph()->mutable_node(1);
   auto* attribute = node->add_attribute();
-  attribute->set_name("then_branch");
+  attribute->set_name("body");
   attribute->set_type(onnx::AttributeProto::GRAPH);
   attribute->mutable_g()->set_name("inner");
 
   EXPECT_THAT(ErrorOf(builder.Bytes(), absl::StatusCode::kUnimplemented),
-              HasSubstr("operator 'If' of node 'branch' holds a graph"));
+              HasSubstr("operator 'SequenceMap' of node 'each' holds a graph"));
 }
 
 TEST(OnnxImportTest, GraphsNestedWithoutEndAreRefused) {

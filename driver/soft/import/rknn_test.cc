@@ -15,18 +15,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-std::span<const std::byte> Bytes(const std::string& text) {
+std::span<const std::byte> FileBytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 std::string WhyNot(const std::string& file) {
-  return std::string(WhyCompiledCannotRun(Bytes(file), "a.rknn").message());
+  return std::string(WhyCompiledCannotRun(FileBytes(file), "a.rknn").message());
 }
 
 TEST(RknnTest, OnlyCompiledFilesAreTakenForOnes) {
-  EXPECT_TRUE(IsCompiled(Bytes("RKNN")));
-  EXPECT_TRUE(IsCompiled(Bytes("CYPTRKNN")));
-  EXPECT_FALSE(IsCompiled(Bytes("\x08\x07")));
+  EXPECT_TRUE(IsCompiled(FileBytes("RKNN")));
+  EXPECT_TRUE(IsCompiled(FileBytes("CYPTRKNN")));
+  EXPECT_FALSE(IsCompiled(FileBytes("\x08\x07")));
 }
 
 TEST(RknnTest, ReasonNamesTargetToolkitAndInputs) {
@@ -55,7 +55,7 @@ TEST(RknnTest, OtherKindsAreNamed) {
 
 TEST(RknnTest, DescriptionIsAsTheApiShowsTensors) {
   const auto model = DescribeCompiled(
-      Bytes(rknn_file::testing::Build(rknn_file::testing::SmallModel())),
+      FileBytes(rknn_file::testing::Build(rknn_file::testing::SmallModel())),
       "a.rknn");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_FALSE(model->runnable.ok());
@@ -76,11 +76,12 @@ TEST(RknnTest, DescriptionIsAsTheApiShowsTensors) {
 TEST(RknnTest, ShapeBeyondAllMemoryIsRefused) {
   rknn_file::testing::FileSpec spec = rknn_file::testing::SmallModel();
   spec.tensors[0].shape.assign(4, UINT32_MAX);
-  EXPECT_THAT(std::string(DescribeCompiled(
-                              Bytes(rknn_file::testing::Build(spec)), "a.rknn")
-                              .status()
-                              .message()),
-              HasSubstr("larger than any memory"));
+  EXPECT_THAT(
+      std::string(
+          DescribeCompiled(FileBytes(rknn_file::testing::Build(spec)), "a.rknn")
+              .status()
+              .message()),
+      HasSubstr("larger than any memory"));
 }
 
 }  // namespace

@@ -26,14 +26,15 @@ Graph TwoInputs() {
   return *std::move(graph);
 }
 
-std::string ErrorOf(const std::vector<InputShapes>& rows) {
+std::string ShapesError(const std::vector<InputShapes>& rows) {
   ModelOptions options;
   options.dynamic_input = rows;
   return std::string(CheckRows(options, TwoInputs(), "m").message());
 }
 
 TEST(ShapesTest, RowsThatFitAreAccepted) {
-  EXPECT_EQ(ErrorOf({{{1, 3, 8, 8}, {1, 8}}, {{1, 3, 16, 8}, {1, 80}}}), "");
+  EXPECT_EQ(ShapesError({{{1, 3, 8, 8}, {1, 8}}, {{1, 3, 16, 8}, {1, 80}}}),
+            "");
 }
 
 TEST(ShapesTest, WrongRowsAreRefusedByOptionRowAndInput) {
@@ -56,7 +57,7 @@ TEST(ShapesTest, WrongRowsAreRefusedByOptionRowAndInput) {
                   "row 1: input 0 'image': shape"),
         std::pair(InputShapes{{1, 3, 9, 9}, {1, 8}},
                   "row 1: is the same as row 0 (input 0 'image' 1x3x9x9)")}) {
-    EXPECT_THAT(ErrorOf({{{1, 3, 9, 9}, {1, 8}}, row}),
+    EXPECT_THAT(ShapesError({{{1, 3, 9, 9}, {1, 8}}, row}),
                 AllOf(HasSubstr("model 'm': option 'dynamic_input'"),
                       HasSubstr(words)));
   }
@@ -66,7 +67,7 @@ TEST(ShapesTest, MoreRowsThanTheApiListsAreRefused) {
   std::vector<InputShapes> rows;
   for (int64_t i = 1; i <= 513; ++i) rows.push_back({{1, 3, 1, i}, {1, 8}});
 
-  EXPECT_THAT(ErrorOf(rows), HasSubstr("has 513 rows, at most 512"));
+  EXPECT_THAT(ShapesError(rows), HasSubstr("has 513 rows, at most 512"));
 }
 
 TEST(ShapesTest, RowsOfALargeNetworkAreBounded) {

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using testing::OnnxBuilder;
 
 // y = x * w + b on so many rows of two numbers.
-OnnxBuilder Network(int64_t rows) {
+OnnxBuilder RowsNetwork(int64_t rows) {
   OnnxBuilder builder;
   builder.Input("x", {rows, 2})
       .Floats("w", {2}, {3, 5})
@@ -35,13 +35,13 @@ onnx::TensorProto* Weight(OnnxBuilder& builder, int i) {
 }
 
 OnnxBuilder Follower() {
-  OnnxBuilder builder = Network(8);
+  OnnxBuilder builder = RowsNetwork(8);
   Weight(builder, 0)->clear_raw_data();
   Weight(builder, 0)->clear_float_data();
   return builder;
 }
 
-std::span<const std::byte> BytesOf(const std::string& text) {
+std::span<const std::byte> ModelBytes(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
@@ -66,7 +66,7 @@ class WeightOwnerTest : public ::testing::Test {
     EXPECT_EQ(w->as<float>()[1], 5.0F);
   }
 
-  std::vector<std::byte> owner_ = Network(1).Bytes();
+  std::vector<std::byte> owner_ = RowsNetwork(1).Bytes();
 };
 
 TEST_F(WeightOwnerTest, WeightWithoutDataIsTheOwners) {
@@ -74,13 +74,13 @@ TEST_F(WeightOwnerTest, WeightWithoutDataIsTheOwners) {
 }
 
 TEST_F(WeightOwnerTest, WeightThatIsGoneAltogetherIsTheOwners) {
-  OnnxBuilder follower = Network(8);
+  OnnxBuilder follower = RowsNetwork(8);
   follower.proto().mutable_graph()->mutable_initializer()->DeleteSubrange(0, 1);
   ExpectWeight(Import(follower));
 }
 
 TEST_F(WeightOwnerTest, WeightThatIsLeftAsAnInputIsTheOwners) {
-  OnnxBuilder follower = Network(8);
+  OnnxBuilder follower = RowsNetwork(8);
   follower.proto().mutable_graph()->mutable_initializer()->DeleteSubrange(0, 1);
   follower.Input("w", {2});
   ExpectWeight(Import(follower));
@@ -93,7 +93,7 @@ TEST_F(WeightOwnerTest, WeightInAnotherFileIsTheOwners) {
 }
 
 TEST_F(WeightOwnerTest, ConstantNodesOfTheOwnerAreWeightsToo) {
-  OnnxBuilder owner = Network(1);
+  OnnxBuilder owner = RowsNetwork(1);
   const onnx::TensorProto w = *Weight(owner, 0);
   owner.proto().mutable_graph()->mutable_initializer()->DeleteSubrange(0, 1);
   owner.Node("Constant", {}, {"w"});
@@ -107,7 +107,7 @@ TEST_F(WeightOwnerTest, ConstantNodesOfTheOwnerAreWeightsToo) {
 }
 
 TEST_F(WeightOwnerTest, WhatTheFollowerHasIsItsOwn) {
-  OnnxBuilder owner = Network(1);
+  OnnxBuilder owner = RowsNetwork(1);
   Weight(owner, 1)->clear_raw_data();
   Weight(owner, 1)->clear_float_data();
   Weight(owner, 1)->add_float_data(99);
@@ -171,7 +171,7 @@ TEST_F(WeightOwnerTest, DimsThatOverflowAreAnError) {
 TEST_F(WeightOwnerTest, GarbageForAnOwnerIsAnErrorThatSaysSo) {
   const std::string garbage = "\x01\x02\x03 no model at all";
   const auto graph =
-      ImportOpen(Follower().Bytes(), "small.onnx", BytesOf(garbage));
+      ImportOpen(Follower().Bytes(), "small.onnx", ModelBytes(garbage));
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(graph.status().message()),
               AllOf(HasSubstr("model 'small.onnx'"),
@@ -179,7 +179,7 @@ TEST_F(WeightOwnerTest, GarbageForAnOwnerIsAnErrorThatSaysSo) {
 }
 
 TEST_F(WeightOwnerTest, OwnersOwnDamageIsAnErrorThatNamesTheWeight) {
-  OnnxBuilder owner = Network(1);
+  OnnxBuilder owner = RowsNetwork(1);
   Weight(owner, 0)->clear_float_data();
   Weight(owner, 0)->set_raw_data("123");
   owner_ = owner.Bytes();
@@ -187,7 +187,7 @@ TEST_F(WeightOwnerTest, OwnersOwnDamageIsAnErrorThatNamesTheWeight) {
 }
 
 TEST_F(WeightOwnerTest, InputsOfTheFollowerStayInputs) {
-  const auto graph = Import(Network(8));
+  const auto graph = Import(RowsNetwork(8));
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_EQ(graph->inputs.size(), 1U);
   EXPECT_EQ(graph->inputs[0].name, "x");

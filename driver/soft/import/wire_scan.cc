@@ -53,6 +53,7 @@ Message ChildOf(Message message, uint32_t number) {
       break;
     case Message::kFunction:
       if (number == 7) return Message::kNode;
+      if (number == 11) return Message::kAttribute;
       break;
     case Message::kValueInfo:
       if (number == 2) return Message::kType;

@@ -40,31 +40,39 @@ Inference InferCastLike(const NodeView& node) {
   return InferOne(node, node.type(1), node.shape(0));
 }
 
+// The elements of a range: a function, and one kernel for all pairs of types.
+using CastLoop = void (*)(Inputs inputs, Outputs outputs, Range range);
+
+template <class From, class To>
+void ConvertAll(Inputs inputs, Outputs outputs, Range range) {
+  const From* in = As<From>(inputs[0]);
+  To* out = As<To>(outputs[0]);
+  for (int64_t i = range.begin; i < range.end; ++i) out[i] = Convert<To>(in[i]);
+}
+
+template <class From, class To>
+void CompareAll(Inputs inputs, Outputs outputs, Range range) {
+  const From* in = As<From>(inputs[0]);
+  To* out = As<To>(outputs[0]);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    out[i] = in[i] != From{} ? To{1} : To{0};
+  }
+}
+
 MadeKernel MakeCast(const KernelRequest& request) {
   const DataType from = request.inputs[0].type;
   const DataType to = request.outputs[0].type;
+  const bool is_bool = to == DataType::kBool || from == DataType::kBool;
+  const CastLoop loop =
+      VisitType(from, [&]<class From>(std::type_identity<From>) {
+        return VisitType(to, [&]<class To>(std::type_identity<To>) -> CastLoop {
+          return is_bool ? CompareAll<From, To> : ConvertAll<From, To>;
+        });
+      });
   const int64_t count = request.outputs[0].elements();
-  return VisitType(
-      from, [&]<class From>(std::type_identity<From>) -> MadeKernel {
-        return VisitType(
-            to, [&]<class To>(std::type_identity<To>) -> MadeKernel {
-              const bool to_bool = to == DataType::kBool;
-              const bool from_bool = from == DataType::kBool;
-              return MakeSharedKernel(
-                  request, [=](Inputs inputs, Outputs outputs, Part part) {
-                    const Range range = ShareOf(part, count, kElementUnit);
-                    const From* in = As<From>(inputs[0]);
-                    To* out = As<To>(outputs[0]);
-                    if (to_bool || from_bool) {
-                      for (int64_t i = range.begin; i < range.end; ++i) {
-                        out[i] = in[i] != From{} ? To{1} : To{0};
-                      }
-                    } else {
-                      for (int64_t i = range.begin; i < range.end; ++i)
-                        out[i] = Convert<To>(in[i]);
-                    }
-                  });
-            });
+  return MakeSharedKernel(
+      request, [=](Inputs inputs, Outputs outputs, Part part) {
+        loop(inputs, outputs, ShareOf(part, count, kElementUnit));
       });
 }
 

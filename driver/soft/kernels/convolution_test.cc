@@ -31,7 +31,9 @@ struct Geometry {
   }
 };
 
-int64_t Count(const Shape& shape) { return ProductOf(shape, 0, shape.size()); }
+int64_t ElementsIn(const Shape& shape) {
+  return ProductOf(shape, 0, shape.size());
+}
 
 std::vector<float> Reference(const Geometry& g, const std::vector<float>& x,
                              const std::vector<float>& w,
@@ -96,7 +98,8 @@ class ConvolutionTest : public ::testing::TestWithParam<Geometry> {};
 
 TEST_P(ConvolutionTest, EqualsThePlainLoopInEveryPlacement) {
   const Geometry g = GetParam();
-  const auto x = Noise(Count(g.input()), 1), w = Noise(Count(g.weights()), 2);
+  const auto x = Noise(ElementsIn(g.input()), 1),
+             w = Noise(ElementsIn(g.weights()), 2);
   const auto bias = Noise(g.outputs, 3);
   const std::vector<float> want = Reference(g, x, w, bias);
   for (const int block : {1, 8, 16}) {
@@ -110,8 +113,10 @@ TEST_P(ConvolutionTest, EqualsThePlainLoopInEveryPlacement) {
 
 TEST_P(ConvolutionTest, AddsAndActivatesAfterwards) {
   const Geometry g = GetParam();
-  const auto x = Noise(Count(g.input()), 1), w = Noise(Count(g.weights()), 2);
-  const auto bias = Noise(g.outputs, 3), added = Noise(Count(g.output()), 4);
+  const auto x = Noise(ElementsIn(g.input()), 1),
+             w = Noise(ElementsIn(g.weights()), 2);
+  const auto bias = Noise(g.outputs, 3),
+             added = Noise(ElementsIn(g.output()), 4);
   std::vector<float> want = Reference(g, x, w, bias);
   const struct {
     Activation activation;
@@ -199,7 +204,8 @@ TEST(ConvolutionTest, WeightsMayComeWithEachRun) {
                    .outputs = 9,
                    .kernel = 3,
                    .pad = 1};
-  const auto x = Noise(Count(g.input()), 1), w = Noise(Count(g.weights()), 2);
+  const auto x = Noise(ElementsIn(g.input()), 1),
+             w = Noise(ElementsIn(g.weights()), 2);
   const auto have = OneNode("Conv")
                         .Values(g.input(), x)
                         .Values(g.weights(), w)
@@ -216,7 +222,8 @@ TEST(ConvolutionTest, MoreThreadsThanSetsShareAKernel) {
                    .outputs = 16,
                    .kernel = 3,
                    .pad = 1};
-  const auto x = Noise(Count(g.input()), 1), w = Noise(Count(g.weights()), 2);
+  const auto x = Noise(ElementsIn(g.input()), 1),
+             w = Noise(ElementsIn(g.weights()), 2);
   const auto bias = Noise(16, 3);
   const std::vector<float> want = Reference(g, x, w, bias);
   OneNode node = Conv(g, x, w, bias);

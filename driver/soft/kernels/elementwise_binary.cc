@@ -1,8 +1,9 @@
 // Operators of two inputs that treat each pair of elements alike: arithmetic,
-// comparisons, logic. Integers wrap; division by zero gives zero.
+// comparisons, logic, bits. Integers wrap; division by zero gives zero.
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -127,12 +128,33 @@ absl::Status CheckEpilogue(const KernelRequest& request) {
   return absl::OkStatus();
 }
 
+// A function of one type over some elements. One kernel runs all of them:
+// compilers take seconds for a kernel of each.
+using BinaryLoop = void (*)(const StridedLoop<3>& loop, Range elements,
+                            Inputs inputs, Outputs outputs);
+
+template <class T, class R, class F>
+void RunTyped(const StridedLoop<3>& loop, Range elements, Inputs inputs,
+              Outputs outputs) {
+  RunBinary(loop, elements, As<T>(inputs[0]), As<T>(inputs[1]),
+            As<R>(outputs[0]), F());
+}
+
+MadeKernel MakeBinary(const KernelRequest& request, BinaryLoop run) {
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  return MakeSharedKernel(request, [loop = std::move(loop), run](
+                                       Inputs inputs, Outputs outputs,
+                                       Part part) {
+    run(loop, ShareOf(part, loop.elements(), kElementUnit), inputs, outputs);
+  });
+}
+
 template <class F>
 MadeKernel MakeArithmetic(const KernelRequest& request) {
   RKNND_RETURN_IF_ERROR(CheckEpilogue(request));
-  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
   const TensorSpec& spec = request.outputs[0];
   if (spec.type == DataType::kFloat32) {
+    RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
     EpilogueStep step(request);
     return MakeSharedKernel(
         request, [loop = std::move(loop), step, spec](
@@ -145,15 +167,11 @@ MadeKernel MakeArithmetic(const KernelRequest& request) {
           ClearPadding(spec, out, range);
         });
   }
-  return VisitType(
-      spec.type, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeSharedKernel(request, [loop = std::move(loop)](
-                                             Inputs inputs, Outputs outputs,
-                                             Part part) {
-          RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
-                    As<T>(inputs[0]), As<T>(inputs[1]), As<T>(outputs[0]), F());
-        });
-      });
+  return MakeBinary(
+      request,
+      VisitType(spec.type, []<class T>(std::type_identity<T>) -> BinaryLoop {
+        return RunTyped<T, T, F>;
+      }));
 }
 
 MadeKernel MakeMod(const KernelRequest& request) {
@@ -288,30 +306,16 @@ Inference InferComparison(const NodeView& node) {
 
 template <class F>
 MadeKernel MakeComparison(const KernelRequest& request) {
-  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
-  return VisitType(
-      request.inputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeSharedKernel(
-            request, [loop = std::move(loop)](Inputs inputs, Outputs outputs,
-                                              Part part) {
-              RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
-                        As<T>(inputs[0]), As<T>(inputs[1]),
-                        As<uint8_t>(outputs[0]), F());
-            });
-      });
+  return MakeBinary(request,
+                    VisitType(request.inputs[0].type,
+                              []<class T>(std::type_identity<T>) -> BinaryLoop {
+                                return RunTyped<T, uint8_t, F>;
+                              }));
 }
 
 template <class F>
 MadeKernel MakeLogic(const KernelRequest& request) {
-  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
-  return MakeSharedKernel(
-      request,
-      [loop = std::move(loop)](Inputs inputs, Outputs outputs, Part part) {
-        RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
-                  As<uint8_t>(inputs[0]), As<uint8_t>(inputs[1]),
-                  As<uint8_t>(outputs[0]), F());
-      });
+  return MakeBinary(request, RunTyped<uint8_t, uint8_t, F>);
 }
 
 MadeKernel MakeEqual(const KernelRequest& request) {
@@ -325,6 +329,79 @@ Inference InferLogic(const NodeView& node) {
   RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 2}));
   RKNND_RETURN_IF_ERROR(CheckType(node, 0, {DataType::kBool}));
   return InferComparison(node);
+}
+
+// Of integers only, bit by bit. Bits that leave a number are gone.
+struct BitwiseAnd {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitwiseOr {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitwiseXor {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+template <bool kLeft>
+struct Shift {
+  template <class T>
+  T operator()(T a, T b) const {
+    const auto by = static_cast<uint64_t>(Once(b));
+    if (by >= 8 * sizeof(T)) return T{};
+    const auto bits = static_cast<uint64_t>(a);
+    return static_cast<T>(kLeft ? bits << by : bits >> by);
+  }
+};
+
+Inference InferBits(const NodeView& node) {
+  const DataType type = node.has_input(0) ? node.type(0) : DataType::kBool;
+  const bool shifts = node.node().type == "BitShift";
+  const std::string direction = node.String("direction", "");
+  if (shifts && direction != "LEFT" && direction != "RIGHT") {
+    return node.Error("direction is '" + direction + "'");
+  }
+  const bool is_unsigned =
+      type == DataType::kUint8 || type == DataType::kUint16 ||
+      type == DataType::kUint32 || type == DataType::kUint64;
+  if (type == DataType::kFloat32 || (shifts && !is_unsigned)) {
+    return node.Error(
+        absl::StrCat("input 0 cannot be of type ", DataTypeName(type)));
+  }
+  return InferArithmetic(node);
+}
+
+template <class F>
+MadeKernel MakeBits(const KernelRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
+  return VisitType(
+      request.outputs[0].type,
+      [&]<class T>(std::type_identity<T>) -> MadeKernel {
+        if constexpr (std::is_integral_v<T>) {
+          return MakeSharedKernel(
+              request, [loop = std::move(loop)](Inputs inputs, Outputs outputs,
+                                                Part part) {
+                RunBinary(loop, ShareOf(part, loop.elements(), kElementUnit),
+                          As<T>(inputs[0]), As<T>(inputs[1]), As<T>(outputs[0]),
+                          F());
+              });
+        } else {
+          return request.node.Error("has bits of floats");
+        }
+      });
+}
+
+MadeKernel MakeShift(const KernelRequest& request) {
+  return request.node.String("direction", "") == "LEFT"
+             ? MakeBits<Shift<true>>(request)
+             : MakeBits<Shift<false>>(request);
 }
 
 struct Row {
@@ -367,6 +444,13 @@ void RegisterBinary(OperatorTable& table) {
   };
   for (const Row& row : comparisons) {
     table.Add({.type = row.type, .infer = InferComparison, .make = row.make});
+  }
+  const Row bits[] = {{"BitShift", MakeShift},
+                      {"BitwiseAnd", MakeBits<BitwiseAnd>},
+                      {"BitwiseOr", MakeBits<BitwiseOr>},
+                      {"BitwiseXor", MakeBits<BitwiseXor>}};
+  for (const Row& row : bits) {
+    table.Add({.type = row.type, .infer = InferBits, .make = row.make});
   }
   const Row logic[] = {
       {"And", MakeLogic<And>}, {"Or", MakeLogic<Or>}, {"Xor", MakeLogic<Xor>}};

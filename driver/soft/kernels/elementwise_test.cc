@@ -21,14 +21,14 @@ const Shape kShape = {2, 19, 5, 4};
 constexpr int64_t kCount = 2 * 19 * 5 * 4;
 const Shape kPerChannel = {1, 19, 1, 1};
 
-struct Case {
+struct ElementCase {
   const char* name;
   std::function<OneNode()> make;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const ElementCase& c, std::ostream* out) { *out << c.name; }
 
-class PlacementTest : public ::testing::TestWithParam<Case> {};
+class PlacementTest : public ::testing::TestWithParam<ElementCase> {};
 
 TEST_P(PlacementTest, BlockedEqualsDense) {
   const auto dense = GetParam().make().Run(1);
@@ -49,7 +49,7 @@ TEST_P(PlacementTest, BlockedEqualsDense) {
 OneNode Unary(const char* type) {
   return OneNode(type).Values(kShape, Noise(kCount));
 }
-OneNode Binary(const char* type, const Shape& other, int64_t count) {
+OneNode BinaryNode(const char* type, const Shape& other, int64_t count) {
   return OneNode(type)
       .Values(kShape, Noise(kCount))
       .Values(other, Noise(count, 7));
@@ -64,62 +64,69 @@ OneNode Pool(const char* type) {
 INSTANTIATE_TEST_SUITE_P(
     Operators, PlacementTest,
     ::testing::Values(
-        Case{"Relu", [] { return Unary("Relu"); }},
-        Case{"Sigmoid", [] { return Unary("Sigmoid"); }},
-        Case{"Exp", [] { return Unary("Exp"); }},
-        Case{"Cos", [] { return Unary("Cos"); }},
-        Case{"Clip",
-             [] {
-               return Unary("Clip").Floats({}, {0.25F}).Floats({}, {0.5F});
-             }},
-        Case{"Add", [] { return Binary("Add", kShape, kCount); }},
-        Case{"AddNumber", [] { return Binary("Add", {}, 1); }},
-        Case{"MulChannel", [] { return Binary("Mul", kPerChannel, 19); }},
-        Case{"DivChannel", [] { return Binary("Div", kPerChannel, 19); }},
-        Case{"MaxNumber", [] { return Binary("Max", {1}, 1); }},
-        Case{"SquareRoot", [] { return Unary("Pow").Floats({}, {2.0F}); }},
-        Case{"PRelu",
-             [] {
-               return Unary("PRelu").Floats({19, 1, 1}, Noise(19, 2));
-             }},
-        Case{"PReluNumber", [] { return Unary("PRelu").Floats({1}, {0.25F}); }},
-        Case{"MaxPool", [] { return Pool("MaxPool"); }},
-        Case{"AveragePool", [] { return Pool("AveragePool"); }},
-        Case{"DilatedMaxPool",
-             [] {
-               return Pool("MaxPool").With("dilations",
-                                           std::vector<int64_t>{2, 1});
-             }},
-        Case{"PaddedAverage",
-             [] {
-               return Pool("AveragePool")
-                   .With("count_include_pad", int64_t{1})
-                   .With("ceil_mode", int64_t{1});
-             }},
-        Case{"GlobalAveragePool", [] { return Unary("GlobalAveragePool"); }},
-        Case{"GlobalMaxPool", [] { return Unary("GlobalMaxPool"); }},
-        Case{"Identity", [] { return Unary("Identity"); }},
-        Case{"BatchNormalization",
-             [] {
-               return Unary("BatchNormalization")
-                   .Floats({19}, Noise(19, 2))
-                   .Floats({19}, Noise(19, 3))
-                   .Floats({19}, Noise(19, 4))
-                   .Floats({19}, std::vector<float>(19, 0.5F))
-                   .Then(Activation::kSigmoid);
-             }},
-        Case{"Nearest",
-             [] {
-               return Unary("Resize").NoInput().Floats({4}, {1, 1, 2, 2});
-             }},
-        Case{"Linear",
-             [] {
-               return Unary("Resize")
-                   .NoInput()
-                   .NoInput()
-                   .Ints({4}, {2, 19, 9, 3})
-                   .With("mode", std::string("linear"));
-             }}),
+        ElementCase{"Relu", [] { return Unary("Relu"); }},
+        ElementCase{"Sigmoid", [] { return Unary("Sigmoid"); }},
+        ElementCase{"Exp", [] { return Unary("Exp"); }},
+        ElementCase{"Cos", [] { return Unary("Cos"); }},
+        ElementCase{
+            "Clip",
+            [] {
+              return Unary("Clip").Floats({}, {0.25F}).Floats({}, {0.5F});
+            }},
+        ElementCase{"Add", [] { return BinaryNode("Add", kShape, kCount); }},
+        ElementCase{"AddNumber", [] { return BinaryNode("Add", {}, 1); }},
+        ElementCase{"MulChannel",
+                    [] { return BinaryNode("Mul", kPerChannel, 19); }},
+        ElementCase{"DivChannel",
+                    [] { return BinaryNode("Div", kPerChannel, 19); }},
+        ElementCase{"MaxNumber", [] { return BinaryNode("Max", {1}, 1); }},
+        ElementCase{"SquareRoot",
+                    [] { return Unary("Pow").Floats({}, {2.0F}); }},
+        ElementCase{"PRelu",
+                    [] {
+                      return Unary("PRelu").Floats({19, 1, 1}, Noise(19, 2));
+                    }},
+        ElementCase{"PReluNumber",
+                    [] { return Unary("PRelu").Floats({1}, {0.25F}); }},
+        ElementCase{"MaxPool", [] { return Pool("MaxPool"); }},
+        ElementCase{"AveragePool", [] { return Pool("AveragePool"); }},
+        ElementCase{"DilatedMaxPool",
+                    [] {
+                      return Pool("MaxPool").With("dilations",
+                                                  std::vector<int64_t>{2, 1});
+                    }},
+        ElementCase{"PaddedAverage",
+                    [] {
+                      return Pool("AveragePool")
+                          .With("count_include_pad", int64_t{1})
+                          .With("ceil_mode", int64_t{1});
+                    }},
+        ElementCase{"GlobalAveragePool",
+                    [] { return Unary("GlobalAveragePool"); }},
+        ElementCase{"GlobalMaxPool", [] { return Unary("GlobalMaxPool"); }},
+        ElementCase{"Identity", [] { return Unary("Identity"); }},
+        ElementCase{"BatchNormalization",
+                    [] {
+                      return Unary("BatchNormalization")
+                          .Floats({19}, Noise(19, 2))
+                          .Floats({19}, Noise(19, 3))
+                          .Floats({19}, Noise(19, 4))
+                          .Floats({19}, std::vector<float>(19, 0.5F))
+                          .Then(Activation::kSigmoid);
+                    }},
+        ElementCase{
+            "Nearest",
+            [] {
+              return Unary("Resize").NoInput().Floats({4}, {1, 1, 2, 2});
+            }},
+        ElementCase{"Linear",
+                    [] {
+                      return Unary("Resize")
+                          .NoInput()
+                          .NoInput()
+                          .Ints({4}, {2, 19, 9, 3})
+                          .With("mode", std::string("linear"));
+                    }}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ElementwiseTest, ConcatOfWholeBlocksIsBlocked) {

@@ -1,5 +1,5 @@
 // Operators of one input that treat each element alike: the activations,
-// mathematics, Not, Clip.
+// mathematics, Not, Clip, questions.
 
 #include <algorithm>
 #include <cmath>
@@ -152,6 +152,68 @@ MadeKernel MakeSign(const KernelRequest& request) {
   return MakeNumber(request, [](auto x) {
     using T = decltype(x);
     return static_cast<T>((x > T{}) - (x < T{}));
+  });
+}
+
+MadeKernel MakeBitwiseNot(const KernelRequest& request) {
+  return MakeNumber(request, [](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_floating_point_v<T>) {
+      return x;  // of which inference knows none
+    } else {
+      return static_cast<T>(~x);
+    }
+  });
+}
+
+Inference InferBitwiseNot(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  if (node.type(0) == DataType::kBool || node.type(0) == DataType::kFloat32) {
+    return node.Error(
+        absl::StrCat("input 0 cannot be of type ", DataTypeName(node.type(0))));
+  }
+  return InferOne(node, node.type(0), node.shape(0));
+}
+
+MadeKernel MakeShrink(const KernelRequest& request) {
+  const double lambda = request.node.Float("lambd", 0.5F);
+  const double bias = request.node.Float("bias", 0.0F);
+  return MakeNumber(request, [=](auto x) {
+    using T = decltype(x);
+    const auto number = static_cast<double>(x);
+    if (number < -lambda) return static_cast<T>(number + bias);
+    return number > lambda ? static_cast<T>(number - bias) : T{};
+  });
+}
+
+// Questions: a boolean for each number.
+Inference InferQuestion(const NodeView& node) {
+  RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
+  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  return InferOne(node, DataType::kBool, node.shape(0));
+}
+
+template <class F>
+MadeKernel MakeQuestion(const KernelRequest& request, F question) {
+  return MakeEach(request, [=](Inputs inputs, Outputs outputs, Range range) {
+    const auto* in = As<float>(inputs[0]);
+    auto* out = As<uint8_t>(outputs[0]);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      out[i] = question(in[i]) ? 1 : 0;
+    }
+  });
+}
+
+MadeKernel MakeIsNan(const KernelRequest& request) {
+  return MakeQuestion(request, [](float x) { return x != x; });
+}
+
+MadeKernel MakeIsInf(const KernelRequest& request) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool high = request.node.Int("detect_positive", 1) != 0;
+  const bool low = request.node.Int("detect_negative", 1) != 0;
+  return MakeQuestion(request, [=](float x) {
+    return (high && x == kInfinity) || (low && x == -kInfinity);
   });
 }
 
@@ -316,6 +378,13 @@ void RegisterUnary(OperatorTable& table) {
          return MakeActivation(
              r, form == "tanh" ? Activation::kGeluTanh : Activation::kGelu);
        }},
+      {"Swish",
+       [](const KernelRequest& r) -> MadeKernel {
+         if (r.node.Float("alpha", 1.0F) != 1.0F) {
+           return r.node.Error("an alpha other than 1 is not supported");
+         }
+         return MakeActivation(r, Activation::kSwish);
+       }},
       {"Exp",
        [](const KernelRequest& r) {
          return MakeLoop(r, ExpLoop(), 0.0F, 0.0F, /*keeps_zero=*/false);
@@ -360,6 +429,7 @@ void RegisterUnary(OperatorTable& table) {
   const Row numbers[] = {{"Relu", MakeRelu},
                          {"Abs", MakeAbs},
                          {"Neg", MakeNeg},
+                         {"Shrink", MakeShrink},
                          {"Sign", MakeSign}};
   for (const Row& row : numbers) {
     table.Add({.type = row.type,
@@ -376,6 +446,10 @@ void RegisterUnary(OperatorTable& table) {
              .may_block = MayBlockClip,
              .overwrites = Overwrite::kFirst});
   table.Add({.type = "Not", .infer = InferNot, .make = MakeNot});
+  table.Add(
+      {.type = "BitwiseNot", .infer = InferBitwiseNot, .make = MakeBitwiseNot});
+  table.Add({.type = "IsNaN", .infer = InferQuestion, .make = MakeIsNan});
+  table.Add({.type = "IsInf", .infer = InferQuestion, .make = MakeIsInf});
 }
 
 }  // namespace rknnd::soft

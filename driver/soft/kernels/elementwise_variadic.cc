@@ -49,42 +49,55 @@ struct Total {
   }
 };
 
+struct VariadicLoops {
+  std::vector<StridedLoop<3>> inputs;
+  TensorSpec output;
+};
+
 // The first input is spread over the output, the others are taken in one after
 // the other.
+template <class T, class F, bool kAverage>
+void TakeAll(const VariadicLoops& loops, Inputs inputs, Outputs outputs,
+             Part part) {
+  const StridedLoop<3>& first = loops.inputs[0];
+  T* out = As<T>(outputs[0]);
+  const Range range = ShareOf(part, first.elements(), kElementUnit);
+  RunBinary(first, range, out, As<T>(inputs[0]), out, [](T, T b) { return b; });
+  for (size_t i = 1; i < loops.inputs.size(); ++i) {
+    RunBinary(loops.inputs[i], range, out, As<T>(inputs[i]), out, F());
+  }
+  const auto count = static_cast<T>(loops.inputs.size());
+  for (int64_t i = range.begin; kAverage && i < range.end; ++i) {
+    out[i] = static_cast<T>(out[i] / count);
+  }
+  // Only floats are ever blocked.
+  ClearPadding(loops.output, As<float>(outputs[0]), range);
+}
+
 template <class F, bool kAverage = false>
 MadeKernel MakeVariadic(const KernelRequest& request) {
   const TensorSpec& spec = request.outputs[0];
   const Shape to = PhysicalShape(spec);
   const Shape to_strides = DenseStrides(to);
-  std::vector<StridedLoop<3>> loops;
+  VariadicLoops loops = {{}, spec};
   for (const TensorSpec& input : request.inputs) {
     const Shape from = PhysicalShape(input);
     if (from.size() > to.size()) {
       return request.node.Error("its inputs are placed unlike its output");
     }
-    loops.emplace_back(
+    loops.inputs.emplace_back(
         to, std::array<Shape, 3>{to_strides, BroadcastStrides(from, to),
                                  to_strides});
   }
-  return VisitType(
-      spec.type, [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeSharedKernel(request, [loops = std::move(loops), spec](
-                                             Inputs inputs, Outputs outputs,
-                                             Part part) {
-          T* out = As<T>(outputs[0]);
-          const Range range = ShareOf(part, loops[0].elements(), kElementUnit);
-          RunBinary(loops[0], range, out, As<T>(inputs[0]), out,
-                    [](T, T b) { return b; });
-          for (size_t i = 1; i < loops.size(); ++i) {
-            RunBinary(loops[i], range, out, As<T>(inputs[i]), out, F());
-          }
-          const auto count = static_cast<T>(loops.size());
-          for (int64_t i = range.begin; kAverage && i < range.end; ++i) {
-            out[i] = static_cast<T>(out[i] / count);
-          }
-          // Only floats are ever blocked.
-          ClearPadding(spec, As<float>(outputs[0]), range);
-        });
+  using Take = void (*)(const VariadicLoops&, Inputs, Outputs, Part);
+  const Take take =
+      VisitType(spec.type, []<class T>(std::type_identity<T>) -> Take {
+        return TakeAll<T, F, kAverage>;
+      });
+  return MakeSharedKernel(
+      request, [loops = std::move(loops), take](Inputs inputs, Outputs outputs,
+                                                Part part) {
+        take(loops, inputs, outputs, part);
       });
 }
 
@@ -107,31 +120,37 @@ Inference InferWhere(const NodeView& node) {
   return InferOne(node, node.type(1), shape);
 }
 
+template <class T>
+void Choose(const StridedLoop<4>& loop, Inputs inputs, Outputs outputs,
+            Part part) {
+  const auto* condition = As<uint8_t>(inputs[0]);
+  const T* yes = As<T>(inputs[1]);
+  const T* no = As<T>(inputs[2]);
+  T* out = As<T>(outputs[0]);
+  const auto& step = loop.inner_strides();
+  const Range range = ShareOf(part, loop.elements(), kElementUnit);
+  loop.Run(range, [&](const auto& at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      out[at[3] + i * step[3]] = condition[at[0] + i * step[0]] != 0
+                                     ? yes[at[1] + i * step[1]]
+                                     : no[at[2] + i * step[2]];
+    }
+  });
+}
+
 MadeKernel MakeWhere(const KernelRequest& request) {
   const Shape& to = request.outputs[0].shape;
   const StridedLoop<4> loop(
       to, {BroadcastStrides(request.inputs[0].shape, to),
            BroadcastStrides(request.inputs[1].shape, to),
            BroadcastStrides(request.inputs[2].shape, to), DenseStrides(to)});
-  return VisitType(
+  using Chosen = void (*)(const StridedLoop<4>&, Inputs, Outputs, Part);
+  const Chosen choose = VisitType(
       request.outputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeSharedKernel(
-            request, [loop](Inputs inputs, Outputs outputs, Part part) {
-              const auto* condition = As<uint8_t>(inputs[0]);
-              const T* yes = As<T>(inputs[1]);
-              const T* no = As<T>(inputs[2]);
-              T* out = As<T>(outputs[0]);
-              const auto& step = loop.inner_strides();
-              const Range range = ShareOf(part, loop.elements(), kElementUnit);
-              loop.Run(range, [&](const auto& at, int64_t n) {
-                for (int64_t i = 0; i < n; ++i) {
-                  out[at[3] + i * step[3]] = condition[at[0] + i * step[0]] != 0
-                                                 ? yes[at[1] + i * step[1]]
-                                                 : no[at[2] + i * step[2]];
-                }
-              });
-            });
+      []<class T>(std::type_identity<T>) -> Chosen { return Choose<T>; });
+  return MakeSharedKernel(
+      request, [loop, choose](Inputs inputs, Outputs outputs, Part part) {
+        choose(loop, inputs, outputs, part);
       });
 }
 

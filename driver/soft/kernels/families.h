@@ -1,4 +1,6 @@
-// The operator families of this build; kernels/operators.cc registers them all.
+// The operator families of this build: a name here is a function
+// Register<name>(OperatorTable&) in the family's file, which operators.cc
+// calls.
 //
 // Thread: any (once, when the table is first asked for).
 
@@ -7,41 +9,58 @@
 
 #include "driver/soft/kernels/operator.h"
 
+#define RKNND_OPERATOR_FAMILIES(X) \
+  X(BatchNormalization)            \
+  X(Binary)                        \
+  X(Cast)                          \
+  X(Concat)                        \
+  X(Constants)                     \
+  X(ControlFlow)                   \
+  X(Convolution)                   \
+  X(ConvolutionTranspose)          \
+  X(Einsum)                        \
+  X(Gather)                        \
+  X(GatherNd)                      \
+  X(Generators)                    \
+  X(GlobalPooling)                 \
+  X(Glu)                           \
+  X(GridSample)                    \
+  X(GroupNormalization)            \
+  X(LpNorms)                       \
+  X(MatMul)                        \
+  X(NonMaxSuppression)             \
+  X(Normalization)                 \
+  X(PRelu)                         \
+  X(Pad)                           \
+  X(Pooling)                       \
+  X(Quantize)                      \
+  X(QuantizedConcat)               \
+  X(QuantizedConvolution)          \
+  X(QuantizedElementwise)          \
+  X(QuantizedMatMul)               \
+  X(QuantizedPooling)              \
+  X(Recurrent)                     \
+  X(Reduce)                        \
+  X(Reshape)                       \
+  X(Resize)                        \
+  X(ReverseSequence)               \
+  X(RoiAlign)                      \
+  X(Scatter)                       \
+  X(Select)                        \
+  X(Shuffle)                       \
+  X(Slice)                         \
+  X(Softmax)                       \
+  X(Tile)                          \
+  X(TopK)                          \
+  X(Transpose)                     \
+  X(Unary)                         \
+  X(Variadic)
+
 namespace rknnd::soft {
 
-void RegisterBatchNormalization(OperatorTable& table);
-void RegisterBinary(OperatorTable& table);
-void RegisterCast(OperatorTable& table);
-void RegisterConcat(OperatorTable& table);
-void RegisterConstants(OperatorTable& table);
-void RegisterConvolution(OperatorTable& table);
-void RegisterConvolutionTranspose(OperatorTable& table);
-void RegisterGather(OperatorTable& table);
-void RegisterGenerators(OperatorTable& table);
-void RegisterGlobalPooling(OperatorTable& table);
-void RegisterGlu(OperatorTable& table);
-void RegisterMatMul(OperatorTable& table);
-void RegisterNormalization(OperatorTable& table);
-void RegisterPad(OperatorTable& table);
-void RegisterPooling(OperatorTable& table);
-void RegisterPRelu(OperatorTable& table);
-void RegisterQuantize(OperatorTable& table);
-void RegisterQuantizedConcat(OperatorTable& table);
-void RegisterQuantizedConvolution(OperatorTable& table);
-void RegisterQuantizedElementwise(OperatorTable& table);
-void RegisterQuantizedMatMul(OperatorTable& table);
-void RegisterQuantizedPooling(OperatorTable& table);
-void RegisterReduce(OperatorTable& table);
-void RegisterReshape(OperatorTable& table);
-void RegisterResize(OperatorTable& table);
-void RegisterShuffle(OperatorTable& table);
-void RegisterSlice(OperatorTable& table);
-void RegisterSoftmax(OperatorTable& table);
-void RegisterTile(OperatorTable& table);
-void RegisterTopK(OperatorTable& table);
-void RegisterTranspose(OperatorTable& table);
-void RegisterUnary(OperatorTable& table);
-void RegisterVariadic(OperatorTable& table);
+#define RKNND_DECLARE(family) void Register##family(OperatorTable& table);
+RKNND_OPERATOR_FAMILIES(RKNND_DECLARE)
+#undef RKNND_DECLARE
 
 }  // namespace rknnd::soft
 

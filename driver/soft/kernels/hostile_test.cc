@@ -133,7 +133,96 @@ TEST(HostileTest, ShapesThatDoNotBroadcastAreRefused) {
                     .Floats({4}, Noise(4)));
 }
 
+TEST(HostileTest, IndicesAndRegionsThatDoNotFitAreRefused) {
+  for (const char* type : {"ScatterElements", "Scatter", "ScatterND"}) {
+    ExpectRefused(Picture(type).Ints({1}, {0}));
+    ExpectRefused(Picture(type).Ints({1}, {0}).Values({1}, {0}));
+    ExpectRefused(Picture(type).Ints({1, 1, 1, 1}, {9}).Values({1}, {0}));
+  }
+  for (const int64_t index : {kHuge, kLow, int64_t{4}, int64_t{-5}}) {
+    ExpectRefused(Picture("ScatterElements")
+                      .Ints({1, 1, 1, 1}, {index})
+                      .Values({1, 1, 1, 1}, {0})
+                      .With("axis", int64_t{1}));
+    ExpectRefused(Picture("ScatterND")
+                      .Ints({1, 2}, {0, index})
+                      .Values({1, 6, 6}, Noise(36)));
+    ExpectRefused(Picture("GatherND").Ints({1, 2}, {0, index}));
+    ExpectRefused(
+        Picture("GatherND").Ints({1, 1}, {0}).With("batch_dims", index));
+    ExpectRefused(Picture("Compress").Ints({1}, {1}).With("axis", index));
+  }
+  ExpectRefused(Picture("GatherND").Ints({1, 5}, {0, 0, 0, 0, 0}));
+  ExpectRefused(Picture("GatherND").Ints({}, {0}));
+  ExpectRefused(Picture("ReverseSequence").Ints({3}, {1, 1, 1}));
+  ExpectRefused(Picture("ReverseSequence").Ints({4}, {1, 1, 1, 2}));
+  ExpectRefused(Picture("ReverseSequence")
+                    .Ints({4}, {1, 1, 1, 1})
+                    .With("time_axis", kHuge));
+  ExpectRefused(Picture("RoiAlign").Values({1, 4}, Noise(4)).Ints({1}, {1}));
+  ExpectRefused(Picture("RoiAlign")
+                    .Values({1, 4}, Noise(4))
+                    .Ints({1}, {0})
+                    .With("sampling_ratio", kHuge));
+  ExpectRefused(Picture("RoiAlign")
+                    .Values({1, 4}, Noise(4))
+                    .Ints({1}, {0})
+                    .With("output_height", int64_t{1} << 40));
+  ExpectRefused(Picture("GridSample").Values({1, 2, 2, 3}, Noise(12)));
+  ExpectRefused(Picture("GridSample").Values({2, 2, 2, 2}, Noise(16)));
+  ExpectRefused(OneNode("NonMaxSuppression")
+                    .Values({1, 2, 4}, Noise(8))
+                    .Values({1, 1, 3}, Noise(3)));
+}
+
+TEST(HostileTest, MoreIndicesThanAModelHoldsAreRefused) {
+  constexpr int64_t kMany = (int64_t{1} << 20) + 1;
+  ExpectRefused(OneNode("NonZero").Ints(
+      {kMany}, std::vector<int64_t>(static_cast<size_t>(kMany), 1)));
+}
+
+TEST(HostileTest, WhatCannotBeWrittenOutIsRefused) {
+  for (const char* equation : {"", "ab", "a..b->a", "abcd->e", "abcd->aa",
+                               "abcd,a->b", "...a...->a"}) {
+    OneNode node = Picture("Einsum");
+    node.With("equation", std::string(equation));
+    ExpectRefused(node);
+  }
+  ExpectRefused(OneNode("Einsum")
+                    .Values({2, 3}, Noise(6))
+                    .Values({2, 3}, Noise(6))
+                    .With("equation", std::string("ij,jk->ik")));
+  for (const int64_t groups : {kHuge, kLow, int64_t{0}, int64_t{3}}) {
+    ExpectRefused(Picture("GroupNormalization")
+                      .Floats({4}, Noise(4))
+                      .Floats({4}, Noise(4))
+                      .With("num_groups", groups));
+  }
+  for (const int64_t p : {kHuge, kLow, int64_t{0}}) {
+    ExpectRefused(
+        Picture("LpPool").With("kernel_shape", IntList{2, 2}).With("p", p));
+    ExpectRefused(Picture("GlobalLpPool").With("p", p));
+    ExpectRefused(Picture("LpNormalization").With("p", p));
+  }
+  ExpectRefused(Picture("LpPool").With("kernel_shape", IntList{kHuge, kHuge}));
+  ExpectRefused(Picture("LpPool"));
+  for (const char* type : {"If", "Loop", "Scan", "LSTM", "GRU", "RNN"}) {
+    ExpectRefused(Picture(type));
+    ExpectRefused(OneNode(type));
+  }
+}
+
 TEST(HostileTest, AnIndexOutOfRangeFailsTheRun) {
+  for (const char* type : {"GatherND", "ScatterND"}) {
+    OneNode node = OneNode(type).Values({3}, {1, 2, 3}).Values({1, 1}, {3});
+    node.OfType(DataType::kInt32, 1);
+    if (std::string(type) == "ScatterND") node.Values({1}, {0});
+    const auto ran = node.Run();
+    EXPECT_NE(ran.status().message().find("'it': an index is out of range"),
+              std::string::npos)
+        << ran.status();
+  }
+
   const auto ran =
       OneNode("Gather").Values({3}, {1, 2, 3}).Ints({2}, {0, 3}).Run();
   EXPECT_FALSE(ran.ok());

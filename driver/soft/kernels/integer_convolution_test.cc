@@ -28,7 +28,7 @@ namespace {
 using testing::Guarded;
 
 // Where element (n, c, pixel) of a tensor lies.
-size_t At(const TensorSpec& spec, int64_t n, int64_t c, int64_t pixel) {
+size_t PlaceAt(const TensorSpec& spec, int64_t n, int64_t c, int64_t pixel) {
   const int64_t pixels = ProductOf(spec.shape, 2, spec.shape.size());
   const int64_t channels = spec.shape[1];
   return static_cast<size_t>(spec.channels_last()
@@ -69,12 +69,12 @@ void Compute(const IntegerConvolutionSpec& spec, int32_t zero,
           }
           for (int64_t c = 0; inside && c < kernel[1]; ++c) {
             const int32_t x = ByteAt(spec.input.type, input,
-                                     At(spec.input, n, first + c, pixel));
+                                     PlaceAt(spec.input, n, first + c, pixel));
             sum += int64_t{x - zero} * spec.weights[static_cast<size_t>(
                                            (o * kernel[1] + c) * taps + k)];
           }
         }
-        const size_t at = At(spec.output, n, o, p);
+        const size_t at = PlaceAt(spec.output, n, o, p);
         if (spec.output.type == DataType::kInt32) {
           As<int32_t>(output)[at] = static_cast<int32_t>(sum);
           continue;
@@ -103,9 +103,9 @@ void Compute(const IntegerConvolutionSpec& spec, int32_t zero,
   }
 }
 
-class Layers {
+class IntegerLayers {
  public:
-  explicit Layers(uint32_t seed) : random_(seed) {}
+  explicit IntegerLayers(uint32_t seed) : random_(seed) {}
 
   int64_t Number(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random_);
@@ -250,7 +250,7 @@ TEST(IntegerConvolutionTest, GivesTheBitsOfTheDefinition) {
   constexpr uint32_t kLayers = 200;
   for (uint32_t seed = 1; seed <= kLayers; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    Layers layers(seed);
+    IntegerLayers layers(seed);
     Expect(layers.Next(), {1});
     if (::testing::Test::HasFatalFailure()) return;
   }
@@ -262,7 +262,7 @@ TEST(IntegerConvolutionTest, GivesTheBitsOfTheDefinition) {
 TEST(IntegerConvolutionTest, WindowsOfThreeByThree) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    Layers layers(seed);
+    IntegerLayers layers(seed);
     IntegerConvolutionSpec spec = layers.Next();
     const int64_t images = layers.Number(1, 2);
     const int64_t inputs = layers.Number(3, 6) * 4;

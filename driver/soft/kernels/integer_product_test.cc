@@ -19,26 +19,28 @@ namespace {
 
 using testing::Guarded;
 
-int32_t ByteAt(DataType type, const std::byte* data, int64_t at) {
+int32_t ProductByteAt(DataType type, const std::byte* data, int64_t at) {
   return type == DataType::kInt8 ? int32_t{As<int8_t>(data)[at]}
                                  : int32_t{As<uint8_t>(data)[at]};
 }
 
 int32_t ZeroAt(DataType type, ZeroPoints zeros, int64_t at) {
-  return zeros.data == nullptr ? 0
-                               : ByteAt(type, zeros.data, zeros.many ? at : 0);
+  return zeros.data == nullptr
+             ? 0
+             : ProductByteAt(type, zeros.data, zeros.many ? at : 0);
 }
 
-void Compute(const IntegerProductSpec& spec, const std::byte* a, ZeroPoints az,
-             const std::byte* b, ZeroPoints bz, std::byte* output) {
+void ComputeProduct(const IntegerProductSpec& spec, const std::byte* a,
+                    ZeroPoints az, const std::byte* b, ZeroPoints bz,
+                    std::byte* output) {
   for (int64_t i = 0; i < spec.m; ++i) {
     for (int64_t j = 0; j < spec.n; ++j) {
       int64_t sum = 0;
       for (int64_t l = 0; l < spec.k; ++l) {
         const int64_t at = spec.transposed ? j * spec.k + l : l * spec.n + j;
-        sum +=
-            int64_t{ByteAt(spec.a, a, i * spec.k + l) - ZeroAt(spec.a, az, i)} *
-            (ByteAt(spec.b, b, at) - ZeroAt(spec.b, bz, j));
+        sum += int64_t{ProductByteAt(spec.a, a, i * spec.k + l) -
+                       ZeroAt(spec.a, az, i)} *
+               (ProductByteAt(spec.b, b, at) - ZeroAt(spec.b, bz, j));
       }
       const int64_t at = i * spec.n + j;
       if (spec.output == DataType::kInt32) {
@@ -95,7 +97,7 @@ void Expect(const IntegerProductSpec& spec, bool many_a, bool many_b,
   const ZeroPoints bz = {has_zeros ? b_zeros.data() : nullptr, many_b};
   const auto bytes = static_cast<size_t>(spec.m * spec.n) * SizeOf(spec.output);
   std::vector<std::byte> wanted(bytes);
-  Compute(spec, a.data(), az, b.data(), bz, wanted.data());
+  ComputeProduct(spec, a.data(), az, b.data(), bz, wanted.data());
   for (const CpuLevel level : UsableCpuLevels()) {
     SCOPED_TRACE(absl::StrCat(spec.m, "x", spec.k, " by ", spec.n, ", ",
                               CpuLevelName(level)));

@@ -1,4 +1,5 @@
-// LayerNormalization, InstanceNormalization, MeanVarianceNormalization, LRN.
+// LayerNormalization, RMSNormalization, InstanceNormalization,
+// MeanVarianceNormalization, LRN.
 
 #include <algorithm>
 #include <array>
@@ -38,10 +39,11 @@ double SumOf(const float* in, int64_t n, F f) {
 }
 
 // Two passes: the square of the mean may be far larger than the variance.
-Moments MomentsOf(const float* in, int64_t n) {
+// Not `centred`: of the numbers as they are, as if their mean were 0.
+Moments MomentsOf(const float* in, int64_t n, bool centred = true) {
   Moments moments;
   const auto count = static_cast<double>(n);
-  moments.mean = SumOf(in, n, [](double x) { return x; }) / count;
+  if (centred) moments.mean = SumOf(in, n, [](double x) { return x; }) / count;
   moments.variance = SumOf(in, n,
                            [mean = moments.mean](double x) {
                              return (x - mean) * (x - mean);
@@ -50,8 +52,13 @@ Moments MomentsOf(const float* in, int64_t n) {
   return moments;
 }
 
+bool IsCentred(const NodeView& node) {
+  return node.node().type == "LayerNormalization";
+}
+
 absl::StatusOr<size_t> LayerAxis(const NodeView& node) {
-  RKNND_RETURN_IF_ERROR(CheckArity(node, {2, 3, 3}));
+  RKNND_RETURN_IF_ERROR(
+      CheckArity(node, IsCentred(node) ? Arity{2, 3, 3} : Arity{2, 2, 1}));
   for (size_t i = 0; i < node.input_count(); ++i) {
     RKNND_RETURN_IF_ERROR(CheckFloat(node, i));
   }
@@ -90,7 +97,7 @@ MadeKernel MakeLayer(const KernelRequest& request) {
   const int64_t rows = ProductOf(shape, 0, axis);
   const int64_t size = ProductOf(shape, axis, shape.size());
   const float epsilon = node.Float("epsilon", 1e-5F);
-  const bool has_shift = node.has_input(2);
+  const bool has_shift = node.has_input(2), centred = IsCentred(node);
   if (request.outputs[0].elements() == 0) {
     return MakeKernel([](Inputs, Outputs, std::byte*) {});
   }
@@ -113,7 +120,7 @@ MadeKernel MakeLayer(const KernelRequest& request) {
         for (int64_t r = share.begin; r < share.end; ++r) {
           const float* in = As<float>(inputs[0]) + r * size;
           float* out = As<float>(outputs[0]) + r * size;
-          const Moments moments = MomentsOf(in, size);
+          const Moments moments = MomentsOf(in, size, centred);
           const auto mean = static_cast<float>(moments.mean);
           const auto inverse =
               static_cast<float>(1.0 / std::sqrt(moments.variance + epsilon));
@@ -298,10 +305,12 @@ MadeKernel MakeLrn(const KernelRequest& request) {
 }  // namespace
 
 void RegisterNormalization(OperatorTable& table) {
-  table.Add({.type = "LayerNormalization",
-             .infer = InferLayer,
-             .make = MakeLayer,
-             .overwrites = Overwrite::kFirst});
+  for (const char* type : {"LayerNormalization", "RMSNormalization"}) {
+    table.Add({.type = type,
+               .infer = InferLayer,
+               .make = MakeLayer,
+               .overwrites = Overwrite::kFirst});
+  }
   table.Add({.type = "InstanceNormalization",
              .infer = InferInstance,
              .make = MakeInstance});

@@ -1,6 +1,7 @@
 // What one operator family gives the software NPU: a shape rule and a kernel.
-// One small file per family in kernels/ (convolution.cc, elementwise.cc, ...),
-// each with a `RegisterX(OperatorTable&)`; kernels/operators.cc lists them.
+// One small file per family in kernels/ and its folders (convolution.cc,
+// index/select.cc, ...), each with a `RegisterX(OperatorTable&)`;
+// kernels/families.h lists them.
 //
 // Called by graph/ (inference, constant folding) and plan/ (building a
 // program) on the loading thread; Kernel::Run by the worker that holds the
@@ -72,12 +73,17 @@ class NodeView {
                                    std::string_view otherwise) const;
   [[nodiscard]] std::vector<int64_t> Ints(std::string_view name) const;
   [[nodiscard]] std::vector<float> Floats(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> Strings(std::string_view name) const;
   [[nodiscard]] const Constant* Tensor(std::string_view name) const;
+  [[nodiscard]] std::shared_ptr<const Graph> Body(std::string_view name) const;
   [[nodiscard]] bool Has(std::string_view name) const;
   // The integers of a constant int64 or int32 input. FAILED_PRECONDITION when
   // they are not known at load time.
   [[nodiscard]] absl::StatusOr<std::vector<int64_t>> ConstantInts(
       size_t i) const;
+
+  // That input `i` is known. FAILED_PRECONDITION with advice where it is not.
+  [[nodiscard]] absl::Status NeedsConstant(size_t i) const;
 
   // INVALID_ARGUMENT that names operator and node: "Conv 'conv1': `what`".
   [[nodiscard]] absl::Status Error(std::string_view what) const;
@@ -185,6 +191,8 @@ enum class Overwrite : uint8_t {
   kAdded,  // the epilogue's added tensor
 };
 
+class Expansion;
+
 struct Operator {
   std::string_view domain = {};  // "" is ONNX's own
   std::string_view type = {};
@@ -193,6 +201,8 @@ struct Operator {
       nullptr;
   absl::StatusOr<std::unique_ptr<Kernel>> (*make)(const KernelRequest&) =
       nullptr;
+  // In place of both: writes the node as others do (expansion.h).
+  absl::Status (*expand)(const NodeView&, Expansion&) = nullptr;
   // kChannelwise: whether input i (or, for i == input count, the output) may
   // be blocked by `block` given the shapes; kElementwise: likewise (a
   // broadcast input must be dense-compatible). Null: never.

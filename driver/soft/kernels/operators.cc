@@ -91,23 +91,46 @@ std::vector<float> NodeView::Floats(std::string_view name) const {
   return value == nullptr ? std::vector<float>() : *value;
 }
 
+std::vector<std::string> NodeView::Strings(std::string_view name) const {
+  const auto* value = Find<std::vector<std::string>>(node_, name);
+  return value == nullptr ? std::vector<std::string>() : *value;
+}
+
 const Constant* NodeView::Tensor(std::string_view name) const {
   const auto* value = Find<std::shared_ptr<const Constant>>(node_, name);
   return value == nullptr ? nullptr : value->get();
+}
+
+std::shared_ptr<const Graph> NodeView::Body(std::string_view name) const {
+  const auto* value = Find<std::shared_ptr<const Graph>>(node_, name);
+  return value == nullptr ? nullptr : *value;
 }
 
 bool NodeView::Has(std::string_view name) const {
   return node_.attributes.contains(std::string(name));
 }
 
-absl::StatusOr<std::vector<int64_t>> NodeView::ConstantInts(size_t i) const {
-  const Constant* constant = this->constant(i);
-  if (constant == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        node_.type, " '", node_.name, "': input ", i,
-        " must be known when the model is loaded, here it depends on the "
-        "data; export the model with fixed shapes"));
+absl::Status NodeView::NeedsConstant(size_t i) const {
+  if (constant(i) != nullptr) return absl::OkStatus();
+  const std::string what =
+      absl::StrCat(node_.type, " '", node_.name, "': input ", i);
+  for (const GraphPort& port : graph_.inputs) {
+    if (!has_input(i) || port.value != node_.inputs[i]) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(what,
+                     " must be known when the model is loaded, here it "
+                     "is the model's input '",
+                     port.name, "': make it a constant (an initializer)"));
   }
+  return absl::FailedPreconditionError(absl::StrCat(
+      what,
+      " must be known when the model is loaded, here it depends on the "
+      "data; export the model with fixed shapes"));
+}
+
+absl::StatusOr<std::vector<int64_t>> NodeView::ConstantInts(size_t i) const {
+  if (absl::Status known = NeedsConstant(i); !known.ok()) return known;
+  const Constant* constant = this->constant(i);
   const int64_t count = constant->elements();
   std::vector<int64_t> values(static_cast<size_t>(count));
   if (constant->type == DataType::kInt64) {
@@ -141,39 +164,9 @@ const Operator* OperatorTable::Find(std::string_view domain,
 const OperatorTable& OperatorTable::Get() {
   static const OperatorTable table = [] {
     OperatorTable all;
-    RegisterBatchNormalization(all);
-    RegisterBinary(all);
-    RegisterCast(all);
-    RegisterConcat(all);
-    RegisterConstants(all);
-    RegisterConvolution(all);
-    RegisterConvolutionTranspose(all);
-    RegisterGather(all);
-    RegisterGenerators(all);
-    RegisterGlobalPooling(all);
-    RegisterGlu(all);
-    RegisterMatMul(all);
-    RegisterNormalization(all);
-    RegisterPad(all);
-    RegisterPooling(all);
-    RegisterPRelu(all);
-    RegisterQuantize(all);
-    RegisterQuantizedConcat(all);
-    RegisterQuantizedConvolution(all);
-    RegisterQuantizedElementwise(all);
-    RegisterQuantizedMatMul(all);
-    RegisterQuantizedPooling(all);
-    RegisterReduce(all);
-    RegisterReshape(all);
-    RegisterResize(all);
-    RegisterShuffle(all);
-    RegisterSlice(all);
-    RegisterSoftmax(all);
-    RegisterTile(all);
-    RegisterTopK(all);
-    RegisterTranspose(all);
-    RegisterUnary(all);
-    RegisterVariadic(all);
+#define RKNND_REGISTER(family) Register##family(all);
+    RKNND_OPERATOR_FAMILIES(RKNND_REGISTER)
+#undef RKNND_REGISTER
     return all;
   }();
   return table;

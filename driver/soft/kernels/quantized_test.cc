@@ -39,8 +39,8 @@ int64_t CountOf(const Shape& shape) {
 }
 
 // Whole numbers of the type's range, the same for the same seed.
-Tensor Noise(DataType type, const Shape& shape, uint32_t seed,
-             bool known = false) {
+Tensor NoiseOf(DataType type, const Shape& shape, uint32_t seed,
+               bool known = false) {
   Tensor tensor{type, shape, {}, known};
   const int low = type == DataType::kInt8 ? -128 : 0;
   for (int64_t i = 0; i < CountOf(shape); ++i) {
@@ -184,7 +184,7 @@ void ExpectClose(const absl::StatusOr<Numbers>& have, const Numbers& want) {
   EXPECT_LE(off, want.size() / 100);
 }
 
-struct ConvCase {
+struct QuantizedConvCase {
   const char* name;
   DataType x, w;
   int64_t channels, outputs, groups;
@@ -193,14 +193,14 @@ struct ConvCase {
   bool per_channel;
 };
 
-void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const QuantizedConvCase& c, std::ostream* out) { *out << c.name; }
 
-class QLinearConvTest : public ::testing::TestWithParam<ConvCase> {
+class QLinearConvTest : public ::testing::TestWithParam<QuantizedConvCase> {
  protected:
   static constexpr int64_t kSize = 9;
 
   Trial Node() const {
-    const ConvCase& c = GetParam();
+    const QuantizedConvCase& c = GetParam();
     Tensor scale = Scalar(0.02);
     Tensor zero = ZeroPoint(c.w, c.w_zero);
     if (c.per_channel) {
@@ -215,22 +215,22 @@ class QLinearConvTest : public ::testing::TestWithParam<ConvCase> {
     for (int64_t o = 0; o < c.outputs; ++o) {
       bias.numbers.push_back(static_cast<double>(o * 37 % 1000 - 500));
     }
-    return {
-        .type = "QLinearConv",
-        .domain = "",
-        .inputs = {Noise(c.x, {2, c.channels, kSize, kSize}, 1), Scalar(0.05),
-                   ZeroPoint(c.x, c.x_zero),
-                   Noise(c.w,
-                         {c.outputs, c.channels / c.groups, c.kernel, c.kernel},
-                         2, true),
-                   scale, zero, Scalar(1.7), ZeroPoint(c.x, 3), bias},
-        .attributes = {{"group", c.groups},
-                       {"strides", IntList{c.stride, c.stride}},
-                       {"pads", IntList{c.pad, c.pad, c.pad, c.pad}}}};
+    return {.type = "QLinearConv",
+            .domain = "",
+            .inputs = {NoiseOf(c.x, {2, c.channels, kSize, kSize}, 1),
+                       Scalar(0.05), ZeroPoint(c.x, c.x_zero),
+                       NoiseOf(c.w,
+                               {c.outputs, c.channels / c.groups, c.kernel,
+                                c.kernel},
+                               2, true),
+                       scale, zero, Scalar(1.7), ZeroPoint(c.x, 3), bias},
+            .attributes = {{"group", c.groups},
+                           {"strides", IntList{c.stride, c.stride}},
+                           {"pads", IntList{c.pad, c.pad, c.pad, c.pad}}}};
   }
 
   Numbers Reference(const Trial& run, double slope = 1.0) const {
-    const ConvCase& c = GetParam();
+    const QuantizedConvCase& c = GetParam();
     const int64_t size = (kSize + 2 * c.pad - c.kernel) / c.stride + 1;
     const int64_t each = c.channels / c.groups;
     Numbers out;
@@ -289,11 +289,12 @@ TEST_P(QLinearConvRowsTest, PartsAreTheWhole) {
     const Trial trial = {
         .type = "QLinearConv",
         .domain = "",
-        .inputs = {Noise(type, {1, c.channels, 37, 29}, 1), Scalar(0.05),
+        .inputs = {NoiseOf(type, {1, c.channels, 37, 29}, 1), Scalar(0.05),
                    ZeroPoint(type, c.x_zero),
-                   Noise(weights,
-                         {c.outputs, c.channels / c.groups, c.kernel, c.kernel},
-                         2, true),
+                   NoiseOf(
+                       weights,
+                       {c.outputs, c.channels / c.groups, c.kernel, c.kernel},
+                       2, true),
                    Scalar(0.02), ZeroPoint(weights, c.w_zero), Scalar(1.7),
                    ZeroPoint(type, c.y_zero)},
         .attributes = {{"group", c.groups},
@@ -349,17 +350,23 @@ constexpr DataType kS8 = DataType::kInt8;
 INSTANTIATE_TEST_SUITE_P(
     Forms, QLinearConvTest,
     ::testing::Values(
-        ConvCase{"Image", kU8, kS8, 3, 16, 1, 3, 2, 1, 114, 0, true},
-        ConvCase{"Pointwise", kU8, kS8, 24, 58, 1, 1, 1, 0, 0, 0, true},
-        ConvCase{"PointwiseZero", kU8, kS8, 58, 58, 1, 1, 1, 0, 128, 0, true},
-        ConvCase{"Signed", kS8, kS8, 16, 32, 1, 3, 1, 1, 0, 0, false},
-        ConvCase{"SignedZero", kS8, kS8, 17, 5, 1, 3, 1, 1, -128, 0, false},
-        ConvCase{"Depthwise", kU8, kS8, 24, 24, 24, 3, 1, 1, 7, 0, true},
-        ConvCase{"SignedDepthwise", kS8, kS8, 8, 8, 8, 3, 2, 1, 0, 0, false},
-        ConvCase{"Groups", kU8, kS8, 12, 8, 4, 3, 1, 1, 9, 0, false},
-        ConvCase{"UnsignedWeights", kU8, kU8, 8, 8, 1, 3, 1, 1, 100, 131,
-                 false},
-        ConvCase{"MiddleWeights", kU8, kU8, 8, 8, 1, 3, 1, 1, 0, 128, true}),
+        QuantizedConvCase{"Image", kU8, kS8, 3, 16, 1, 3, 2, 1, 114, 0, true},
+        QuantizedConvCase{"Pointwise", kU8, kS8, 24, 58, 1, 1, 1, 0, 0, 0,
+                          true},
+        QuantizedConvCase{"PointwiseZero", kU8, kS8, 58, 58, 1, 1, 1, 0, 128, 0,
+                          true},
+        QuantizedConvCase{"Signed", kS8, kS8, 16, 32, 1, 3, 1, 1, 0, 0, false},
+        QuantizedConvCase{"SignedZero", kS8, kS8, 17, 5, 1, 3, 1, 1, -128, 0,
+                          false},
+        QuantizedConvCase{"Depthwise", kU8, kS8, 24, 24, 24, 3, 1, 1, 7, 0,
+                          true},
+        QuantizedConvCase{"SignedDepthwise", kS8, kS8, 8, 8, 8, 3, 2, 1, 0, 0,
+                          false},
+        QuantizedConvCase{"Groups", kU8, kS8, 12, 8, 4, 3, 1, 1, 9, 0, false},
+        QuantizedConvCase{"UnsignedWeights", kU8, kU8, 8, 8, 1, 3, 1, 1, 100,
+                          131, false},
+        QuantizedConvCase{"MiddleWeights", kU8, kU8, 8, 8, 1, 3, 1, 1, 0, 128,
+                          true}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(QuantizeTest, ScalesAlongAnAxis) {
@@ -402,8 +409,8 @@ class MatMulTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(MatMulTest, AgreesWithPlainLoops) {
   const int64_t m = 5, n = 7, k = 19;
-  const Tensor a = Noise(kU8, {m, k}, 3);
-  const Tensor b = Noise(kS8, {k, n}, 4, GetParam());
+  const Tensor a = NoiseOf(kU8, {m, k}, 3);
+  const Tensor b = NoiseOf(kS8, {k, n}, 4, GetParam());
   Numbers sums;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
@@ -437,8 +444,8 @@ INSTANTIATE_TEST_SUITE_P(KnownOrNot, MatMulTest, ::testing::Bool());
 Trial Binary(const char* type, const Shape& b) {
   return {.type = type,
           .domain = "com.microsoft",
-          .inputs = {Noise(kU8, {1, 6, 4, 3}, 5), Scalar(0.1),
-                     ZeroPoint(kU8, 10), Noise(kU8, b, 6), Scalar(0.2),
+          .inputs = {NoiseOf(kU8, {1, 6, 4, 3}, 5), Scalar(0.1),
+                     ZeroPoint(kU8, 10), NoiseOf(kU8, b, 6), Scalar(0.2),
                      ZeroPoint(kU8, 20), Scalar(0.35), ZeroPoint(kU8, 30)}};
 }
 
@@ -468,7 +475,7 @@ TEST(QLinearBinaryTest, AddsAndMultiplies) {
 }
 
 TEST(QLinearUnaryTest, SigmoidAndLeakyRelu) {
-  const Tensor x = Noise(kS8, {1, 5, 3, 3}, 8);
+  const Tensor x = NoiseOf(kS8, {1, 5, 3, 3}, 8);
   Numbers sigmoid, leaky;
   for (double q : x.numbers) {
     const double real = (q - 4) * 0.05;
@@ -489,7 +496,7 @@ TEST(QLinearUnaryTest, SigmoidAndLeakyRelu) {
 }
 
 TEST(QLinearPoolTest, AveragesTheWholePicture) {
-  const Tensor x = Noise(kU8, {2, 20, 5, 5}, 9);
+  const Tensor x = NoiseOf(kU8, {2, 20, 5, 5}, 9);
   Numbers want;
   for (size_t plane = 0; plane < 40; ++plane) {
     double sum = 0;
@@ -539,18 +546,18 @@ TEST(QLinearConcatTest, BringsPiecesToOneScale) {
 TEST(MovedBytesTest, PoolConcatAndShuffleTakeChannelsLast) {
   Trial pool{.type = "MaxPool",
              .domain = "",
-             .inputs = {Noise(kU8, {1, 24, 7, 7}, 11)},
+             .inputs = {NoiseOf(kU8, {1, 24, 7, 7}, 11)},
              .attributes = {{"kernel_shape", IntList{3, 3}},
                             {"strides", IntList{2, 2}},
                             {"pads", IntList{1, 1, 1, 1}}}};
-  Trial concat{
-      .type = "Concat",
-      .domain = "",
-      .inputs = {Noise(kU8, {2, 3, 4, 4}, 12), Noise(kU8, {2, 5, 4, 4}, 13)},
-      .attributes = {{"axis", int64_t{1}}}};
+  Trial concat{.type = "Concat",
+               .domain = "",
+               .inputs = {NoiseOf(kU8, {2, 3, 4, 4}, 12),
+                          NoiseOf(kU8, {2, 5, 4, 4}, 13)},
+               .attributes = {{"axis", int64_t{1}}}};
   Trial shuffle{.type = "ShuffleChannels",
                 .domain = "rknnd",
-                .inputs = {Noise(kU8, {2, 6, 3, 3}, 14)},
+                .inputs = {NoiseOf(kU8, {2, 6, 3, 3}, 14)},
                 .attributes = {{"groups", int64_t{3}}}};
   for (Trial run : {pool, concat, shuffle}) {
     const auto dense = run.Go();
@@ -591,7 +598,7 @@ Numbers SumsOf(const Tensor& a, const Tensor& b, int64_t rows, int64_t columns,
 }
 
 Tensor High(const Shape& shape, uint32_t seed, bool known) {
-  Tensor tensor = Noise(kU8, shape, seed, known);
+  Tensor tensor = NoiseOf(kU8, shape, seed, known);
   for (double& number : tensor.numbers) number = 255 - std::fmod(number, 16);
   return tensor;
 }
@@ -719,8 +726,8 @@ Trial WithFloatBias(const char* type, double weight_scale) {
   const Tensor bias{DataType::kFloat32, {2}, {0.5, 0.5}};
   const Shape x = is_gemm ? Shape{1, 2} : Shape{1, 2, 1, 1};
   const Shape w = is_gemm ? Shape{2, 2} : Shape{2, 2, 1, 1};
-  std::vector<Tensor> inputs = {Noise(kU8, x, 1),     Scalar(0.02),
-                                ZeroPoint(kU8, 3),    Noise(kS8, w, 2, true),
+  std::vector<Tensor> inputs = {NoiseOf(kU8, x, 1),   Scalar(0.02),
+                                ZeroPoint(kU8, 3),    NoiseOf(kS8, w, 2, true),
                                 Scalar(weight_scale), ZeroPoint(kS8, 0)};
   if (is_gemm) inputs.push_back(bias);
   inputs.push_back(Scalar(0.05));
@@ -744,16 +751,19 @@ TEST(QuantizedTest, ABiasTooLargeForItsScalesIsRefused) {
 TEST(QuantizedTest, ResultsThatAreNotEightBitAreRefused) {
   for (const DataType type :
        {DataType::kBool, DataType::kInt32, DataType::kFloat32}) {
-    const std::vector<Tensor> inputs = {
-        Noise(kU8, {4, 4}, 1), Scalar(0.1),
-        ZeroPoint(kU8, 0),     Noise(kS8, {4, 4}, 2, true),
-        Scalar(0.1),           ZeroPoint(kS8, 0),
-        Scalar(0.1),           ZeroPoint(type, 1)};
+    const std::vector<Tensor> inputs = {NoiseOf(kU8, {4, 4}, 1),
+                                        Scalar(0.1),
+                                        ZeroPoint(kU8, 0),
+                                        NoiseOf(kS8, {4, 4}, 2, true),
+                                        Scalar(0.1),
+                                        ZeroPoint(kS8, 0),
+                                        Scalar(0.1),
+                                        ZeroPoint(type, 1)};
     EXPECT_FALSE(
         (Trial{.type = "QLinearMatMul", .domain = "", .inputs = inputs}.Go())
             .ok())
         << DataTypeName(type);
-    const std::vector<Tensor> sum = {Noise(kU8, {4}, 1), Scalar(0.1),
+    const std::vector<Tensor> sum = {NoiseOf(kU8, {4}, 1), Scalar(0.1),
                                      ZeroPoint(kU8, 0), Scalar(0.1),
                                      ZeroPoint(type, 1)};
     EXPECT_FALSE(

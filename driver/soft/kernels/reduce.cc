@@ -207,59 +207,72 @@ Work WorkOf(const Loops& loops) {
   return {.operations = loops.kept.elements() * loops.count * kChain};
 }
 
-template <class F>
-MadeKernel MakeReduce(const KernelRequest& request) {
+// One reduction of one type, of one part of what stays. A function, and one
+// kernel for all of them: compilers take seconds for a kernel of each.
+using Reduction = void (*)(const Loops& loops, Inputs inputs, Outputs outputs,
+                           Part part);
+
+template <class F, class T>
+void Reduce(const Loops& loops, Inputs inputs, Outputs outputs, Part part) {
+  using W = Wide<T>;
+  const T* in = As<T>(inputs[0]);
+  T* out = As<T>(outputs[0]);
+  const auto& step = loops.kept.inner_strides();
+  const int64_t gone_step = loops.gone.inner_strides()[0];
+  const Range share = ShareOf(part, loops.kept.elements());
+  loops.kept.Run(share, [&](const auto& at, int64_t n) {
+    int64_t i = 0;
+    // Columns side by side.
+    constexpr int64_t kColumns = 16;
+    for (; step[0] == 1 && i + kColumns <= n; i += kColumns) {
+      std::array<W, kColumns> states;
+      states.fill(F::template Start<W>());
+      loops.gone.Run([&](const auto& offset, int64_t m) {
+        const T* run = in + at[0] + i + offset[0];
+        for (int64_t k = 0; k < m; ++k, run += gone_step) {
+          for (size_t c = 0; c < kColumns; ++c) {
+            states[c] = F::Take(states[c], static_cast<W>(run[c]));
+          }
+        }
+      });
+      T* to = out + at[1] + i * step[1];
+      for (size_t c = 0; c < kColumns; ++c, to += step[1]) {
+        *to = static_cast<T>(F::End(states[c], loops.count));
+      }
+    }
+    for (; i < n; ++i) {
+      const T* from = in + at[0] + i * step[0];
+      W state = F::template Start<W>();
+      loops.gone.Run([&](const auto& offset, int64_t m) {
+        const T* run = from + offset[0];
+        for (int64_t k = 0; k < m; ++k) {
+          state = F::Take(state, static_cast<W>(run[k * gone_step]));
+        }
+      });
+      out[at[1] + i * step[1]] = static_cast<T>(F::End(state, loops.count));
+    }
+  });
+}
+
+MadeKernel MakeReduction(const KernelRequest& request, Reduction reduction) {
   RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
   Loops loops = LoopsOver(request.inputs[0].shape, params);
-  return VisitType(
-      request.inputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        using W = Wide<T>;
-        return MakeSharedKernel(
-            WorkOf(loops), loops.kept.elements(),
-            [loops = std::move(loops)](Inputs inputs, Outputs outputs,
-                                       Part part) {
-              const T* in = As<T>(inputs[0]);
-              T* out = As<T>(outputs[0]);
-              const auto& step = loops.kept.inner_strides();
-              const int64_t gone_step = loops.gone.inner_strides()[0];
-              const Range share = ShareOf(part, loops.kept.elements());
-              loops.kept.Run(share, [&](const auto& at, int64_t n) {
-                int64_t i = 0;
-                // Columns side by side.
-                constexpr int64_t kColumns = 16;
-                for (; step[0] == 1 && i + kColumns <= n; i += kColumns) {
-                  std::array<W, kColumns> states;
-                  states.fill(F::template Start<W>());
-                  loops.gone.Run([&](const auto& offset, int64_t m) {
-                    const T* run = in + at[0] + i + offset[0];
-                    for (int64_t k = 0; k < m; ++k, run += gone_step) {
-                      for (size_t c = 0; c < kColumns; ++c) {
-                        states[c] = F::Take(states[c], static_cast<W>(run[c]));
-                      }
-                    }
-                  });
-                  T* to = out + at[1] + i * step[1];
-                  for (size_t c = 0; c < kColumns; ++c, to += step[1]) {
-                    *to = static_cast<T>(F::End(states[c], loops.count));
-                  }
-                }
-                for (; i < n; ++i) {
-                  const T* from = in + at[0] + i * step[0];
-                  W state = F::template Start<W>();
-                  loops.gone.Run([&](const auto& offset, int64_t m) {
-                    const T* run = from + offset[0];
-                    for (int64_t k = 0; k < m; ++k) {
-                      state =
-                          F::Take(state, static_cast<W>(run[k * gone_step]));
-                    }
-                  });
-                  out[at[1] + i * step[1]] =
-                      static_cast<T>(F::End(state, loops.count));
-                }
-              });
-            });
-      });
+  const Work work = WorkOf(loops);
+  const int64_t pieces = loops.kept.elements();
+  return MakeSharedKernel(work, pieces,
+                          [loops = std::move(loops), reduction](
+                              Inputs inputs, Outputs outputs, Part part) {
+                            reduction(loops, inputs, outputs, part);
+                          });
+}
+
+template <class F>
+MadeKernel MakeReduce(const KernelRequest& request) {
+  return MakeReduction(
+      request, VisitType(request.inputs[0].type,
+                         []<class T>(std::type_identity<T>) -> Reduction {
+                           return Reduce<F, T>;
+                         }));
 }
 
 Inference InferLogSumExp(const NodeView& node) {
@@ -317,37 +330,47 @@ Inference InferArg(const NodeView& node) {
       Along(node.shape(0), {axis}, node.Int("keepdims", 1) != 0).output);
 }
 
+struct ArgLoops {
+  Loops loops;
+  int64_t size, stride;  // of what is looked through
+  bool last;
+};
+
+template <bool kMaximum, class T>
+void FindArg(const ArgLoops& arg, Inputs inputs, Outputs outputs, Part part) {
+  const T* in = As<T>(inputs[0]);
+  auto* out = As<int64_t>(outputs[0]);
+  const auto& step = arg.loops.kept.inner_strides();
+  const Range share = ShareOf(part, arg.loops.kept.elements());
+  arg.loops.kept.Run(share, [&](const auto& at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T* from = in + at[0] + i * step[0];
+      int64_t best = 0;
+      for (int64_t k = 1; k < arg.size; ++k) {
+        const T x = from[k * arg.stride], y = from[best * arg.stride];
+        if ((kMaximum ? x > y : x < y) || (arg.last && x == y)) best = k;
+      }
+      out[at[1] + i * step[1]] = best;
+    }
+  });
+}
+
 template <bool kMaximum>
 MadeKernel MakeArg(const KernelRequest& request) {
   RKNND_ASSIGN_OR_RETURN(const size_t axis, ArgAxis(request.node));
   const Shape& shape = request.inputs[0].shape;
-  const Loops loops = LoopsOver(shape, Along(shape, {axis}, false));
-  const int64_t size = shape[axis];
-  const int64_t stride = DenseStrides(shape)[axis];
-  const bool last = request.node.Int("select_last_index", 0) != 0;
-  return VisitType(
-      request.inputs[0].type,
-      [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeSharedKernel(
-            WorkOf(loops), loops.kept.elements(),
-            [=](Inputs inputs, Outputs outputs, Part part) {
-              const T* in = As<T>(inputs[0]);
-              auto* out = As<int64_t>(outputs[0]);
-              const auto& step = loops.kept.inner_strides();
-              const Range share = ShareOf(part, loops.kept.elements());
-              loops.kept.Run(share, [&](const auto& at, int64_t n) {
-                for (int64_t i = 0; i < n; ++i) {
-                  const T* from = in + at[0] + i * step[0];
-                  int64_t best = 0;
-                  for (int64_t k = 1; k < size; ++k) {
-                    const T x = from[k * stride], y = from[best * stride];
-                    if ((kMaximum ? x > y : x < y) || (last && x == y))
-                      best = k;
-                  }
-                  out[at[1] + i * step[1]] = best;
-                }
-              });
-            });
+  const ArgLoops arg = {LoopsOver(shape, Along(shape, {axis}, false)),
+                        shape[axis], DenseStrides(shape)[axis],
+                        request.node.Int("select_last_index", 0) != 0};
+  using Find = void (*)(const ArgLoops&, Inputs, Outputs, Part);
+  const Find find = VisitType(request.inputs[0].type,
+                              []<class T>(std::type_identity<T>) -> Find {
+                                return FindArg<kMaximum, T>;
+                              });
+  return MakeSharedKernel(
+      WorkOf(arg.loops), arg.loops.kept.elements(),
+      [arg, find](Inputs inputs, Outputs outputs, Part part) {
+        find(arg, inputs, outputs, part);
       });
 }
 

@@ -141,8 +141,19 @@ Inference InferDropout(const NodeView& node) {
   RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 3, 2}));
   if (node.has_input(2)) {
     const Constant* training = node.constant(2);
-    if (training == nullptr || training->data.size() != 1 ||
-        *training->as<uint8_t>() != 0) {
+    // Training that drops nothing is none.
+    const Constant* ratio = node.constant(1);
+    const bool drops_nothing =
+        ratio != nullptr && ratio->elements() == 1 &&
+        std::all_of(ratio->data.begin(), ratio->data.end(),
+                    [](std::byte b) { return b == std::byte{0}; });
+    if (ratio == nullptr && node.has_input(1) &&
+        (training == nullptr || training->data.size() != 1 ||
+         *training->as<uint8_t>() != 0)) {
+      return node.NeedsConstant(1);
+    }
+    if (!drops_nothing && (training == nullptr || training->data.size() != 1 ||
+                           *training->as<uint8_t>() != 0)) {
       return node.Error("training mode is not supported");
     }
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@ struct Params {
   std::vector<double> roi;  // starts, then ends; tf_crop_and_resize only
   std::string mode, coordinates, nearest;
   float cubic_a = -0.75F, extrapolation = 0.0F;
-  bool exclude_outside = false;
+  bool exclude_outside = false, antialias = false;
+  // Which axes sizes, scales and roi are of (opset 18); empty: all in order.
+  std::vector<size_t> axes;
 };
 
 absl::StatusOr<std::vector<float>> KnownFloats(const NodeView& node, size_t i) {
@@ -39,11 +42,43 @@ absl::StatusOr<std::vector<float>> KnownFloats(const NodeView& node, size_t i) {
   return std::vector<float>(from, from + constant->elements());
 }
 
+// The node's sizes, or one scale for all axes where they are only bounds.
+void TakeSizes(const NodeView& node, const std::vector<size_t>& axes,
+               const std::vector<int64_t>& sizes, Params& params) {
+  const std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
+  const Shape& input = node.shape(0);
+  const auto scale_of = [&](size_t i) {
+    return static_cast<double>(sizes[i]) /
+           static_cast<double>(std::max<int64_t>(input[axes[i]], 1));
+  };
+  double common = axes.empty() ? 1.0 : scale_of(0);
+  for (size_t i = 1; i < axes.size(); ++i) {
+    common = policy == "not_larger" ? std::min(common, scale_of(i))
+                                    : std::max(common, scale_of(i));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t d = axes[i];
+    params.output[d] = sizes[i];
+    params.scales[d] = scale_of(i);
+    if (policy == "stretch") continue;
+    const double size =
+        std::floor(common * static_cast<double>(input[d]) + 0.5);
+    params.scales[d] = common;
+    params.output[d] = static_cast<int64_t>(
+        std::clamp(size, -1.0, static_cast<double>(kMaxSize + 1)));
+  }
+}
+
 // Where the numbers are: Upsample has an attribute up to version 8, an input in
 // 9; Resize an input in 10, and from 11 on roi, scales or sizes.
 absl::Status ReadSizes(const NodeView& node, Params& params) {
   const Shape& input = node.shape(0);
-  const size_t rank = input.size();
+  std::vector<size_t> axes = params.axes;
+  if (axes.empty()) {
+    axes.resize(input.size());
+    std::iota(axes.begin(), axes.end(), size_t{0});
+  }
+  const size_t rank = axes.size();
   const bool modern = node.node().type == "Resize" && node.node().opset >= 11;
   const size_t scales_at = modern ? 2 : 1;
   std::vector<float> scales = node.Floats("scales");
@@ -60,8 +95,17 @@ absl::Status ReadSizes(const NodeView& node, Params& params) {
     if (roi.size() != 2 * rank) {
       return node.Error(absl::StrCat("roi has ", roi.size(), " numbers"));
     }
-    params.roi.assign(roi.begin(), roi.end());
+    // All of the axes that are not named.
+    params.roi.assign(2 * input.size(), 0.0);
+    std::fill_n(params.roi.begin() + static_cast<ptrdiff_t>(input.size()),
+                input.size(), 1.0);
+    for (size_t i = 0; i < rank; ++i) {
+      params.roi[axes[i]] = roi[i];
+      params.roi[input.size() + axes[i]] = roi[rank + i];
+    }
   }
+  params.output = input;
+  params.scales.assign(input.size(), 1.0);
   if (modern && holds_something(3)) {
     RKNND_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                            node.ConstantInts(3));
@@ -69,30 +113,28 @@ absl::Status ReadSizes(const NodeView& node, Params& params) {
       return node.Error(
           absl::StrCat("has ", sizes.size(), " sizes for ", ShapeText(input)));
     }
-    for (size_t d = 0; d < rank; ++d) {
-      params.output.push_back(sizes[d]);
-      params.scales.push_back(
-          static_cast<double>(sizes[d]) /
-          static_cast<double>(std::max<int64_t>(input[d], 1)));
-    }
+    TakeSizes(node, axes, sizes, params);
   } else {
     if (scales.size() != rank) {
       return node.Error(absl::StrCat("has ", scales.size(), " scales for ",
                                      ShapeText(input)));
     }
-    for (size_t d = 0; d < rank; ++d) {
+    for (size_t i = 0; i < rank; ++i) {
+      const size_t d = axes[i];
       double length = static_cast<double>(input[d]);
-      if (!params.roi.empty()) length *= params.roi[rank + d] - params.roi[d];
-      const double size = std::floor(length * double{scales[d]});
-      if (!(scales[d] > 0.0F) || !(size >= 0.0 && size <= kMaxSize)) {
-        return node.Error(absl::StrCat("scales axis ", d, " of ",
-                                       ShapeText(input), " by ", scales[d]));
+      if (!params.roi.empty()) {
+        length *= params.roi[input.size() + d] - params.roi[d];
       }
-      params.output.push_back(static_cast<int64_t>(size));
-      params.scales.push_back(scales[d]);
+      const double size = std::floor(length * double{scales[i]});
+      if (!(scales[i] > 0.0F) || !(size >= 0.0 && size <= kMaxSize)) {
+        return node.Error(absl::StrCat("scales axis ", d, " of ",
+                                       ShapeText(input), " by ", scales[i]));
+      }
+      params.output[d] = static_cast<int64_t>(size);
+      params.scales[d] = scales[i];
     }
   }
-  for (size_t d = 0; d < rank; ++d) {
+  for (size_t d = 0; d < input.size(); ++d) {
     const int64_t size = params.output[d];
     if (size < 0 || size > kMaxSize || (size > 0 && input[d] == 0)) {
       return node.Error(absl::StrCat("makes ", ShapeText(params.output), " of ",
@@ -134,10 +176,13 @@ absl::StatusOr<Params> Parse(const NodeView& node) {
                                    params.coordinates, "', nearest '",
                                    params.nearest, "'"));
   }
-  if (node.Int("antialias", 0) != 0 || node.Has("axes") ||
-      node.String("keep_aspect_ratio_policy", "stretch") != "stretch") {
-    return node.Error("antialias, axes and aspect policies are not supported");
+  const std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
+  if (!one_of(policy, {"stretch", "not_larger", "not_smaller"})) {
+    return node.Error(absl::StrCat("keep_aspect_ratio_policy '", policy, "'"));
   }
+  params.antialias = node.Int("antialias", 0) != 0 && params.mode != "nearest";
+  RKNND_ASSIGN_OR_RETURN(
+      params.axes, CheckAxes(node, node.Ints("axes"), node.shape(0).size()));
   if (params.mode != "nearest" || params.coordinates == "tf_crop_and_resize") {
     RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
   }
@@ -211,7 +256,50 @@ std::array<double, 4> Cubic(double t, double a) {
   return {far(1.0 + t), near(t), near(1.0 - t), far(2.0 - t)};
 }
 
+// A cubic or a triangle that is as wide as `taps` points, at `x`.
+double FilterAt(const Params& params, double x) {
+  x = std::fabs(x);
+  if (params.mode == "linear") return std::max(1.0 - x, 0.0);
+  if (x >= 2.0) return 0.0;
+  const std::array<double, 4> weights =
+      Cubic(x - std::floor(x), params.cubic_a);
+  return x < 1.0 ? weights[1] : weights[0];
+}
+
+// What makes a picture smaller without gaps: all points within the filter,
+// which is as much wider as the picture is smaller.
+Pass MakeWidePass(const Params& params, size_t axis, int64_t in, int64_t out) {
+  Pass pass;
+  pass.in = in;
+  pass.out = out;
+  const double scale = params.scales[axis];
+  const double radius = (params.mode == "cubic" ? 2.0 : 1.0) / scale;
+  pass.taps = static_cast<size_t>(2.0 * std::ceil(radius) + 1.0);
+  for (int64_t i = 0; i < out; ++i) {
+    const double x = Coordinate(params, axis, i, in, out);
+    const auto first = static_cast<int64_t>(std::ceil(x - radius));
+    std::vector<double> weights(pass.taps);
+    double sum = 0.0;
+    for (size_t k = 0; k < pass.taps; ++k) {
+      const int64_t at = first + static_cast<int64_t>(k);
+      weights[k] = FilterAt(params, (static_cast<double>(at) - x) * scale);
+      if (params.exclude_outside && (at < 0 || at >= in)) weights[k] = 0.0;
+      sum += weights[k];
+    }
+    for (size_t k = 0; k < pass.taps; ++k) {
+      const int64_t at =
+          std::clamp<int64_t>(first + static_cast<int64_t>(k), 0, in - 1);
+      pass.table.push_back(
+          {at, static_cast<float>(sum != 0.0 ? weights[k] / sum : 0.0)});
+    }
+  }
+  return pass;
+}
+
 Pass MakePass(const Params& params, size_t axis, int64_t in, int64_t out) {
+  if (params.antialias && params.scales[axis] < 1.0 && params.roi.empty()) {
+    return MakeWidePass(params, axis, in, out);
+  }
   Pass pass;
   pass.in = in;
   pass.out = out;

@@ -26,7 +26,7 @@ using testing::OneNode;
 using IntList = std::vector<int64_t>;
 
 // One that takes a second or more of a core.
-struct Layer {
+struct StoppedLayer {
   const char* name;
   const char* type;
   std::vector<Shape> inputs;
@@ -34,12 +34,14 @@ struct Layer {
   std::vector<std::pair<const char*, Attribute>> attributes = {};
   bool known = false;  // the second input
 };
-void PrintTo(const Layer& layer, std::ostream* out) { *out << layer.name; }
+void PrintTo(const StoppedLayer& layer, std::ostream* out) {
+  *out << layer.name;
+}
 
-class StopTest : public ::testing::TestWithParam<Layer> {
+class StopTest : public ::testing::TestWithParam<StoppedLayer> {
  protected:
   static OneNode Make() {
-    const Layer& layer = GetParam();
+    const StoppedLayer& layer = GetParam();
     OneNode node(layer.type);
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
       const Shape& shape = layer.inputs[i];
@@ -102,51 +104,53 @@ TEST_P(StopTest, LayerEndsBeforeItsLastNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, StopTest,
-    ::testing::Values(
-        Layer{"product", "MatMul", {{3000, 3000}, {3000, 3000}}, {3000, 3000}},
-        Layer{"product_of_known",
-              "MatMul",
-              {{3000, 3000}, {3000, 3000}},
-              {3000, 3000},
-              {},
-              true},
-        Layer{"products_of_a_batch",
-              "MatMul",
-              {{2, 64, 512, 512}, {2, 64, 512, 512}},
-              {2, 64, 512, 512}},
-        Layer{"convolution",
-              "Conv",
-              {{1, 256, 200, 200}, {256, 256, 3, 3}},
-              {1, 256, 198, 198},
-              {},
-              true},
-        Layer{"grouped",
-              "Conv",
-              {{1, 192, 256, 256}, {192, 64, 5, 5}},
-              {1, 192, 252, 252},
-              {{"group", int64_t{3}}},
-              true},
-        Layer{"with_weights_of_each_run",
-              "Conv",
-              {{1, 6, 200, 200}, {6, 2, 151, 151}},
-              {1, 6, 50, 50},
-              {{"group", int64_t{3}}}},
-        Layer{"transposed",
-              "ConvTranspose",
-              {{1, 128, 160, 160}, {128, 128, 4, 4}},
-              {1, 128, 322, 322},
-              {{"strides", IntList{2, 2}}},
-              true},
-        Layer{"wide_pool",
-              "MaxPool",
-              {{1, 32, 256, 256}},
-              {1, 32, 226, 226},
-              {{"kernel_shape", IntList{31, 31}}}},
-        Layer{"wide_norm",
-              "LRN",
-              {{1, 512, 128, 128}},
-              {1, 512, 128, 128},
-              {{"size", int64_t{257}}}}),
+    ::testing::Values(StoppedLayer{"product",
+                                   "MatMul",
+                                   {{3000, 3000}, {3000, 3000}},
+                                   {3000, 3000}},
+                      StoppedLayer{"product_of_known",
+                                   "MatMul",
+                                   {{3000, 3000}, {3000, 3000}},
+                                   {3000, 3000},
+                                   {},
+                                   true},
+                      StoppedLayer{"products_of_a_batch",
+                                   "MatMul",
+                                   {{2, 64, 512, 512}, {2, 64, 512, 512}},
+                                   {2, 64, 512, 512}},
+                      StoppedLayer{"convolution",
+                                   "Conv",
+                                   {{1, 256, 200, 200}, {256, 256, 3, 3}},
+                                   {1, 256, 198, 198},
+                                   {},
+                                   true},
+                      StoppedLayer{"grouped",
+                                   "Conv",
+                                   {{1, 192, 256, 256}, {192, 64, 5, 5}},
+                                   {1, 192, 252, 252},
+                                   {{"group", int64_t{3}}},
+                                   true},
+                      StoppedLayer{"with_weights_of_each_run",
+                                   "Conv",
+                                   {{1, 6, 200, 200}, {6, 2, 151, 151}},
+                                   {1, 6, 50, 50},
+                                   {{"group", int64_t{3}}}},
+                      StoppedLayer{"transposed",
+                                   "ConvTranspose",
+                                   {{1, 128, 160, 160}, {128, 128, 4, 4}},
+                                   {1, 128, 322, 322},
+                                   {{"strides", IntList{2, 2}}},
+                                   true},
+                      StoppedLayer{"wide_pool",
+                                   "MaxPool",
+                                   {{1, 32, 256, 256}},
+                                   {1, 32, 226, 226},
+                                   {{"kernel_shape", IntList{31, 31}}}},
+                      StoppedLayer{"wide_norm",
+                                   "LRN",
+                                   {{1, 512, 128, 128}},
+                                   {1, 512, 128, 128},
+                                   {{"size", int64_t{257}}}}),
     [](const auto& made) { return std::string(made.param.name); });
 
 TEST(StopSignalTest, WhatIsNotStoppedRunsToItsEnd) {

@@ -27,7 +27,7 @@ using driver::FrameFormat;
 using driver::PixelFormat;
 using ::testing::HasSubstr;
 
-IoPort Image(int64_t width, int64_t height) {
+IoPort ImagePort(int64_t width, int64_t height) {
   return *IoPort::Make(Direction::kInput, "image", DataType::kFloat32,
                        {1, 3, height, width}, 8);
 }
@@ -180,7 +180,7 @@ TEST(FrameTransferTest, EveryFrameIsAsThePlainWalkInDoubleSays) {
           }
           frame.bgr_input = (variant & 8) != 0;
           frame.pad = {1, 114, 250};
-          const IoPort port = Image(input.width, input.height);
+          const IoPort port = ImagePort(input.width, input.height);
           const auto sizes = CheckFrame(port, frame);
           ASSERT_TRUE(sizes.ok()) << sizes.status();
           const Planes planes(*sizes);
@@ -208,7 +208,7 @@ TEST(FrameTransferTest, EveryFrameIsAsThePlainWalkInDoubleSays) {
 }
 
 TEST(FrameTransferTest, FrameOfTheInputsSizeKeepsItsBytes) {
-  const IoPort port = Image(14, 10);
+  const IoPort port = ImagePort(14, 10);
   FrameFormat frame{.pixels = PixelFormat::kRgb888, .width = 14, .height = 10};
   const Planes planes(*CheckFrame(port, frame));
   std::vector<uint8_t> same(14 * 10 * 3);
@@ -233,7 +233,7 @@ TEST(FrameTransferTest, ColoursAreThoseOfTheStandard) {
       {16, 128, 128, {0, 0, 0}},   {235, 128, 128, {255, 255, 255}},
       {81, 90, 240, {254, 0, 0}},  {145, 54, 34, {0, 255, 1}},
       {41, 240, 110, {0, 0, 255}}, {126, 128, 128, {128, 128, 128}}};
-  const IoPort port = Image(2, 2);
+  const IoPort port = ImagePort(2, 2);
   for (const Colour& colour : colours) {
     for (const PixelFormat pixels : {PixelFormat::kNv12, PixelFormat::kNv21}) {
       FrameFormat frame{.pixels = pixels, .width = 2, .height = 2};
@@ -252,14 +252,14 @@ TEST(FrameTransferTest, ColoursAreThoseOfTheStandard) {
   }
 }
 
-std::string ErrorOf(const FrameFormat& frame, const IoPort& port) {
+std::string FrameError(const FrameFormat& frame, const IoPort& port) {
   const auto sizes = CheckFrame(port, frame);
   EXPECT_EQ(sizes.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(sizes.status().message());
 }
 
-std::string ErrorOf(const FrameFormat& frame) {
-  return ErrorOf(frame, Image(32, 32));
+std::string FrameError(const FrameFormat& frame) {
+  return FrameError(frame, ImagePort(32, 32));
 }
 
 FrameFormat Nv12(uint32_t width = 64, uint32_t height = 48) {
@@ -269,18 +269,18 @@ FrameFormat Nv12(uint32_t width = 64, uint32_t height = 48) {
 TEST(FrameTransferTest, PlanesNeedNoMoreThanTheirLastByte) {
   FrameFormat frame = Nv12();
   frame.stride = {80, 96};
-  EXPECT_EQ(*CheckFrame(Image(32, 32), frame),
+  EXPECT_EQ(*CheckFrame(ImagePort(32, 32), frame),
             (driver::FrameSizes{80 * 47 + 64, 96 * 23 + 64}));
   frame.pixels = PixelFormat::kRgb888;
   frame.stride = {};
-  EXPECT_EQ(*CheckFrame(Image(32, 32), frame),
+  EXPECT_EQ(*CheckFrame(ImagePort(32, 32), frame),
             (driver::FrameSizes{64 * 48 * 3, 0}));
 }
 
 TEST(FrameTransferTest, LargestStrideOfTheLargestFrameDoesNotOverflow) {
   FrameFormat frame = Nv12(driver::kMaxFrameSide, driver::kMaxFrameSide);
   frame.stride = {UINT32_MAX, UINT32_MAX};
-  const auto sizes = CheckFrame(Image(32, 32), frame);
+  const auto sizes = CheckFrame(ImagePort(32, 32), frame);
   ASSERT_TRUE(sizes.ok());
   EXPECT_EQ((*sizes)[0], uint64_t{UINT32_MAX} * 16383 + 16384);
 }
@@ -288,22 +288,23 @@ TEST(FrameTransferTest, LargestStrideOfTheLargestFrameDoesNotOverflow) {
 TEST(FrameTransferTest, StrideBelowARowIsRefusedWithBothNumbers) {
   FrameFormat frame = Nv12();
   frame.stride = {63, 0};
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("stride 63 of plane 0 is less than the "
-                                        "64 bytes of a row of 64 pixels in "
-                                        "NV12"));
+  EXPECT_THAT(FrameError(frame),
+              HasSubstr("stride 63 of plane 0 is less than the "
+                        "64 bytes of a row of 64 pixels in "
+                        "NV12"));
   frame.stride = {0, 62};
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("stride 62 of plane 1"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("stride 62 of plane 1"));
   frame.pixels = PixelFormat::kBgr888;
   frame.stride = {191, 0};
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("stride 191 of plane 0 is less than "
-                                        "the 192 bytes"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("stride 191 of plane 0 is less than "
+                                           "the 192 bytes"));
 }
 
 TEST(FrameTransferTest, OddNumbersOfNv12AreRefusedWithTheRule) {
-  EXPECT_THAT(ErrorOf(Nv12(63, 48)),
+  EXPECT_THAT(FrameError(Nv12(63, 48)),
               HasSubstr("width 63 is odd: NV12 has one colour sample for each "
                         "square of 2x2 pixels"));
-  EXPECT_THAT(ErrorOf(Nv12(64, 47)), HasSubstr("height 47 is odd"));
+  EXPECT_THAT(FrameError(Nv12(64, 47)), HasSubstr("height 47 is odd"));
   for (int i = 0; i < 4; ++i) {
     FrameFormat frame = Nv12();
     frame.crop_x = 8;
@@ -313,60 +314,61 @@ TEST(FrameTransferTest, OddNumbersOfNv12AreRefusedWithTheRule) {
     uint32_t* const numbers[] = {&frame.crop_x, &frame.crop_y,
                                  &frame.crop_width, &frame.crop_height};
     ++*numbers[i];
-    EXPECT_THAT(ErrorOf(frame), HasSubstr("is odd")) << i;
+    EXPECT_THAT(FrameError(frame), HasSubstr("is odd")) << i;
     frame.pixels = PixelFormat::kRgb888;
-    EXPECT_TRUE(CheckFrame(Image(32, 32), frame).ok()) << i;
+    EXPECT_TRUE(CheckFrame(ImagePort(32, 32), frame).ok()) << i;
   }
 }
 
 TEST(FrameTransferTest, CropOutsideTheFrameIsRefused) {
   FrameFormat frame = Nv12();
   frame.crop_width = 32;
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("a crop of 32x0 has no pixels"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("a crop of 32x0 has no pixels"));
   frame.crop_height = 32;
   frame.crop_x = 34;
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("the crop of 32x32 at 34,0 is not "
-                                        "inside the frame of 64x48"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("the crop of 32x32 at 34,0 is not "
+                                           "inside the frame of 64x48"));
   frame.crop_x = UINT32_MAX - 31;
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("is not inside"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("is not inside"));
   frame.crop_x = 0;
   frame.crop_y = 18;
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("is not inside"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("is not inside"));
 }
 
 TEST(FrameTransferTest, SizesAndNumbersThatDoNotExistAreRefused) {
-  EXPECT_THAT(ErrorOf(Nv12(0, 48)), HasSubstr("0x48 pixels"));
-  EXPECT_THAT(ErrorOf(Nv12(16386, 48)),
+  EXPECT_THAT(FrameError(Nv12(0, 48)), HasSubstr("0x48 pixels"));
+  EXPECT_THAT(FrameError(Nv12(16386, 48)),
               HasSubstr("16386x48 pixels: each side is 1 to 16384"));
   FrameFormat frame = Nv12();
   frame.pixels = static_cast<PixelFormat>(9);
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("pixel format 9 does not exist"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("pixel format 9 does not exist"));
   frame = Nv12();
   frame.fit = static_cast<FrameFit>(2);
-  EXPECT_THAT(ErrorOf(frame), HasSubstr("fit 2 does not exist"));
+  EXPECT_THAT(FrameError(frame), HasSubstr("fit 2 does not exist"));
 }
 
 TEST(FrameTransferTest, OnlyImagesOfThreeChannelsTakeFrames) {
   const auto port = [](DataType type, const Shape& shape) {
     return *IoPort::Make(Direction::kInput, "x", type, shape, 8);
   };
-  EXPECT_THAT(ErrorOf(Nv12(), port(DataType::kFloat32, {1, 4, 8, 8})),
+  EXPECT_THAT(FrameError(Nv12(), port(DataType::kFloat32, {1, 4, 8, 8})),
               HasSubstr("frame for input 'x': it becomes a picture of 3 "
                         "channels, but the input is FP16 1x8x8x4"));
-  EXPECT_THAT(ErrorOf(Nv12(), port(DataType::kFloat32, {1, 192})),
+  EXPECT_THAT(FrameError(Nv12(), port(DataType::kFloat32, {1, 192})),
               HasSubstr("the input is FP16 1x192"));
-  EXPECT_THAT(ErrorOf(Nv12(), port(DataType::kInt64, {1, 3, 8, 8})),
+  EXPECT_THAT(FrameError(Nv12(), port(DataType::kInt64, {1, 3, 8, 8})),
               HasSubstr("the input is INT64"));
-  EXPECT_THAT(ErrorOf(Nv12(), port(DataType::kFloat32, {2, 3, 8, 8})),
+  EXPECT_THAT(FrameError(Nv12(), port(DataType::kFloat32, {2, 3, 8, 8})),
               HasSubstr("the input takes 2 at once"));
-  IoPort batch = Image(8, 8);
+  IoPort batch = ImagePort(8, 8);
   batch.Repeat(4);
-  EXPECT_THAT(ErrorOf(Nv12(), batch), HasSubstr("the input takes 4 at once"));
+  EXPECT_THAT(FrameError(Nv12(), batch),
+              HasSubstr("the input takes 4 at once"));
 }
 
 TEST(FrameTransferTest, PlaneThatGoesAwayIsToldByItsNumber) {
   driver::InstallFaultGuard();
-  const IoPort port = Image(8, 8);
+  const IoPort port = ImagePort(8, 8);
   const FrameFormat frame = Nv12();
   const auto sizes = *CheckFrame(port, frame);
   std::vector<std::byte> scratch(FrameScratch(port.shape()));

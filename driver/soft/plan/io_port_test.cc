@@ -15,19 +15,19 @@ using driver::TensorType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-IoPort Image(Direction direction = Direction::kInput, int64_t channels = 3) {
+IoPort ImageOf(Direction direction = Direction::kInput, int64_t channels = 3) {
   return *IoPort::Make(direction, "image", DataType::kFloat32,
                        {1, channels, 240, 320}, 8);
 }
 
-std::string ErrorOf(const IoPort& port, const TensorFormat& format) {
+std::string PortError(const IoPort& port, const TensorFormat& format) {
   auto layout = port.Resolve(format);
   EXPECT_EQ(layout.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(layout.status().message());
 }
 
 TEST(IoPortTest, ImageInputLooksAsVendorProgramsExpect) {
-  const driver::TensorAttr attr = Image().attr();
+  const driver::TensorAttr attr = ImageOf().attr();
 
   EXPECT_THAT(attr.dims, ElementsAre(1, 240, 320, 3));
   EXPECT_EQ(attr.layout, TensorLayout::kNhwc);
@@ -41,7 +41,7 @@ TEST(IoPortTest, ImageInputLooksAsVendorProgramsExpect) {
 }
 
 TEST(IoPortTest, FourDimensionalOutputIsNchw) {
-  const IoPort port = Image(Direction::kOutput, 10);
+  const IoPort port = ImageOf(Direction::kOutput, 10);
 
   EXPECT_THAT(port.attr().dims, ElementsAre(1, 10, 240, 320));
   EXPECT_EQ(port.attr().layout, TensorLayout::kNchw);
@@ -76,8 +76,8 @@ TEST(IoPortTest, OtherRanksTakeALayoutThatCanMeanTheirOwnOrderOnly) {
   }
   const IoPort boxes = *IoPort::Make(Direction::kOutput, "boxes",
                                      DataType::kFloat32, {1, 84, 8400}, 8);
-  EXPECT_THAT(ErrorOf(boxes, {.type = TensorType::kFloat32,
-                              .layout = TensorLayout::kNhwc}),
+  EXPECT_THAT(PortError(boxes, {.type = TensorType::kFloat32,
+                                .layout = TensorLayout::kNhwc}),
               HasSubstr("output 'boxes': layout 1 (NHWC) has no one meaning "
                         "for a tensor of 3 axes: use UNDEFINED"));
 }
@@ -142,7 +142,7 @@ TEST(IoPortTest, ScalarHasOneDimension) {
 }
 
 TEST(IoPortTest, InputOfManyChannelsIsNativelyBlocked) {
-  const IoPort port = Image(Direction::kInput, 20);
+  const IoPort port = ImageOf(Direction::kInput, 20);
 
   EXPECT_THAT(port.native().dims, ElementsAre(1, 3, 240, 320, 8));
   EXPECT_EQ(port.native().size, 2U * 24 * 240 * 320);
@@ -214,7 +214,7 @@ TEST(IoPortTest, BlocksGoByTheType) {
 }
 
 TEST(IoPortTest, BytesFollowTheTypeNotTheAttribute) {
-  const IoPort port = Image();
+  const IoPort port = ImageOf();
   const uint64_t pixels = 3 * 240 * 320;
 
   EXPECT_EQ(
@@ -228,18 +228,18 @@ TEST(IoPortTest, BytesFollowTheTypeNotTheAttribute) {
 }
 
 TEST(IoPortTest, StridesMakeTheBufferLarger) {
-  auto layout = Image().Resolve({.type = TensorType::kUint8,
-                                 .layout = TensorLayout::kNhwc,
-                                 .w_stride = 336});
+  auto layout = ImageOf().Resolve({.type = TensorType::kUint8,
+                                   .layout = TensorLayout::kNhwc,
+                                   .w_stride = 336});
 
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->bytes, (239U * 336 + 320) * 3);
 }
 
 TEST(IoPortTest, StrideBelowTheWidthIsRefused) {
-  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
-                                .layout = TensorLayout::kNhwc,
-                                .w_stride = 319}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = TensorType::kUint8,
+                                    .layout = TensorLayout::kNhwc,
+                                    .w_stride = 319}),
               HasSubstr("w_stride 319 is less than the width 320"));
 }
 
@@ -247,49 +247,49 @@ TEST(IoPortTest, StridesThatOverflowAreRefused) {
   const IoPort port = *IoPort::Make(Direction::kInput, "image",
                                     DataType::kFloat32, {4, 64, 240, 320}, 8);
 
-  EXPECT_THAT(ErrorOf(port, {.type = TensorType::kFloat32,
-                             .layout = TensorLayout::kNchw,
-                             .w_stride = UINT32_MAX - 15,
-                             .h_stride = UINT32_MAX}),
+  EXPECT_THAT(PortError(port, {.type = TensorType::kFloat32,
+                               .layout = TensorLayout::kNchw,
+                               .w_stride = UINT32_MAX - 15,
+                               .h_stride = UINT32_MAX}),
               HasSubstr("make more bytes than there are"));
 }
 
 TEST(IoPortTest, TypesThatDoNotFitAreRefusedByNumber) {
-  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kInt64,
-                                .layout = TensorLayout::kNhwc}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = TensorType::kInt64,
+                                    .layout = TensorLayout::kNhwc}),
               HasSubstr("type 8 (INT64) cannot be bound here: use FP32"));
   EXPECT_THAT(
-      ErrorOf(Image(Direction::kOutput),
-              {.type = TensorType::kInt8, .layout = TensorLayout::kNchw}),
+      PortError(ImageOf(Direction::kOutput),
+                {.type = TensorType::kInt8, .layout = TensorLayout::kNchw}),
       HasSubstr("type 2 (INT8) cannot be bound here: use FP32, FP16"));
-  EXPECT_THAT(ErrorOf(Image(), {.type = static_cast<TensorType>(77),
-                                .layout = TensorLayout::kNhwc}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = static_cast<TensorType>(77),
+                                    .layout = TensorLayout::kNhwc}),
               HasSubstr("type 77"));
 }
 
 TEST(IoPortTest, LayoutsThatDoNotFitAreRefusedByNumber) {
-  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
-                                .layout = TensorLayout::kUndefined}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = TensorType::kUint8,
+                                    .layout = TensorLayout::kUndefined}),
               HasSubstr("layout 3"));
-  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
-                                .layout = static_cast<TensorLayout>(9)}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = TensorType::kUint8,
+                                    .layout = static_cast<TensorLayout>(9)}),
               HasSubstr("layout 9 does not exist"));
 }
 
 TEST(IoPortTest, PassThroughWantsTheNativeForm) {
-  EXPECT_TRUE(Image()
+  EXPECT_TRUE(ImageOf()
                   .Resolve({.type = TensorType::kFloat16,
                             .layout = TensorLayout::kNhwc,
                             .pass_through = true})
                   .ok());
-  EXPECT_THAT(ErrorOf(Image(), {.type = TensorType::kUint8,
-                                .layout = TensorLayout::kNhwc,
-                                .pass_through = true}),
+  EXPECT_THAT(PortError(ImageOf(), {.type = TensorType::kUint8,
+                                    .layout = TensorLayout::kNhwc,
+                                    .pass_through = true}),
               HasSubstr("FP16 already, but type 3 (UINT8) is given"));
 }
 
 TEST(IoPortTest, RepeatedPortIsSoManyOneBehindTheOther) {
-  IoPort port = Image(Direction::kInput, 20);
+  IoPort port = ImageOf(Direction::kInput, 20);
   const uint64_t one = port.attr().size;
   const uint64_t native = port.native().size;
 
@@ -310,7 +310,7 @@ TEST(IoPortTest, RepeatedPortIsSoManyOneBehindTheOther) {
 }
 
 TEST(IoPortTest, RowsOfARepeatedPortLieApartAsItsStridesSay) {
-  IoPort port = Image();
+  IoPort port = ImageOf();
   port.Repeat(2);
 
   const auto layout = port.Resolve({.type = TensorType::kUint8,

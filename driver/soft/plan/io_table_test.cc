@@ -107,7 +107,8 @@ IoPort PortOf(const Model& model, Direction direction, const Shape& shape) {
 }
 
 // One element of a program's memory.
-double Get(TensorType type, const std::vector<std::byte>& memory, size_t i) {
+double GetNumber(TensorType type, const std::vector<std::byte>& memory,
+                 size_t i) {
   const auto load = [&]<class T>(T value) {
     std::memcpy(&value, memory.data() + i * sizeof value, sizeof value);
     return value;
@@ -133,8 +134,8 @@ double Get(TensorType type, const std::vector<std::byte>& memory, size_t i) {
   }
 }
 
-void Put(TensorType type, std::vector<std::byte>& memory, size_t i,
-         double value) {
+void PutNumber(TensorType type, std::vector<std::byte>& memory, size_t i,
+               double value) {
   const auto store = [&](auto typed) {
     std::memcpy(memory.data() + i * sizeof typed, &typed, sizeof typed);
   };
@@ -205,7 +206,7 @@ size_t PlaceOf(TensorLayout layout, int64_t c2, const Shape& s, int64_t c,
 }
 
 template <class F>
-void ForEach(const Shape& shape, F&& f) {
+void ForEachElement(const Shape& shape, F&& f) {
   Shape s = shape;
   if (s.size() != 4) s = {1, shape[0], shape[1], shape[2]};
   size_t i = 0;
@@ -294,17 +295,17 @@ class IoTableTest : public ::testing::Test {
       const bool sign = format.type != TensorType::kUint8;
       return static_cast<double>(i * 7 % 120) - (sign ? 50 : 0);
     };
-    ForEach(shape, [&](size_t i, int64_t c, int64_t h, int64_t w) {
+    ForEachElement(shape, [&](size_t i, int64_t c, int64_t h, int64_t w) {
       ASSERT_LT(place(c, h, w) * driver::ElementSize(format.type),
                 client.size());
-      Put(format.type, client, place(c, h, w), given(i));
+      PutNumber(format.type, client, place(c, h, w), given(i));
     });
 
     ReadInput(*layout, client.data(), spec, tensor.data(), scratch.data(),
               port.conversion());
 
-    ForEach(shape, [&](size_t i, int64_t, int64_t, int64_t) {
-      ASSERT_EQ(Get(InsideType(model), tensor, i),
+    ForEachElement(shape, [&](size_t i, int64_t, int64_t, int64_t) {
+      ASSERT_EQ(GetNumber(InsideType(model), tensor, i),
                 ToInside(model, format.type, given(i)))
           << "element " << i;
     });
@@ -324,8 +325,8 @@ class IoTableTest : public ::testing::Test {
       const bool sign = InsideType(model) != TensorType::kUint8;
       return static_cast<double>(i * 7 % 120) - (sign ? 50 : 0);
     };
-    ForEach(shape, [&](size_t i, int64_t, int64_t, int64_t) {
-      Put(InsideType(model), tensor, i, inside(i));
+    ForEachElement(shape, [&](size_t i, int64_t, int64_t, int64_t) {
+      PutNumber(InsideType(model), tensor, i, inside(i));
     });
 
     WriteOutput(*layout, client.data(), spec, tensor.data(), scratch.data(),
@@ -334,9 +335,10 @@ class IoTableTest : public ::testing::Test {
     Shape s = shape;
     if (s.size() != 4) s = {1, shape[0], shape[1], shape[2]};
     const TensorLayout laid = LaidOut(Direction::kOutput, shape, format);
-    ForEach(shape, [&](size_t i, int64_t c, int64_t h, int64_t w) {
-      ASSERT_EQ(Get(format.type, client, PlaceOf(laid, model.c2, s, c, h, w)),
-                FromInside(model, format.type, inside(i)))
+    ForEachElement(shape, [&](size_t i, int64_t c, int64_t h, int64_t w) {
+      ASSERT_EQ(
+          GetNumber(format.type, client, PlaceOf(laid, model.c2, s, c, h, w)),
+          FromInside(model, format.type, inside(i)))
           << "element " << i;
     });
   }

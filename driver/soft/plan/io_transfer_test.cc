@@ -17,7 +17,7 @@ using driver::TensorFormat;
 using driver::TensorLayout;
 using driver::TensorType;
 
-struct Case {
+struct TransferCase {
   Shape shape;
   int block;
   TensorFormat format;
@@ -78,8 +78,8 @@ void ForEach(const Shape& s, F&& f) {
   }
 }
 
-std::vector<Case> Cases(Direction direction) {
-  std::vector<Case> cases;
+std::vector<TransferCase> Cases(Direction direction) {
+  std::vector<TransferCase> cases;
   const std::vector<Shape> shapes = {{1, 3, 5, 7},   {2, 20, 3, 4},
                                      {1, 1, 8, 9},   {1, 4, 33, 65},
                                      {1, 300, 2, 3}, {1, 5000, 1, 1}};
@@ -110,7 +110,7 @@ std::vector<Case> Cases(Direction direction) {
 
 TEST(IoTransferTest, EveryInputFormatIsReadRight) {
   int tried = 0;
-  for (const Case& c : Cases(Direction::kInput)) {
+  for (const TransferCase& c : Cases(Direction::kInput)) {
     IoPort port =
         *IoPort::Make(Direction::kInput, "x", DataType::kFloat32, c.shape, 8);
     auto layout = port.Resolve(c.format);
@@ -144,7 +144,7 @@ TEST(IoTransferTest, EveryInputFormatIsReadRight) {
 
 TEST(IoTransferTest, EveryOutputFormatIsWrittenRightAndNothingElse) {
   int tried = 0;
-  for (const Case& c : Cases(Direction::kOutput)) {
+  for (const TransferCase& c : Cases(Direction::kOutput)) {
     IoPort port =
         *IoPort::Make(Direction::kOutput, "y", DataType::kFloat32, c.shape, 8);
     auto layout = port.Resolve(c.format);

@@ -18,19 +18,9 @@ namespace {
 // compare every pair. A quarter of a second for all of them.
 constexpr size_t kManyPairs = size_t{1} << 24;
 
-uint64_t Aligned(uint64_t size) {
-  return std::max<uint64_t>(
-      (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment,
-      kTensorAlignment);
-}
-
 // Pairs looked at while improving one order, at some nanoseconds each.
 constexpr size_t kPairs = size_t{1} << 24;
 constexpr size_t kMostRounds = 400;
-
-bool Meet(const Lifetime& a, const Lifetime& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
 
 // Gives each tensor, in this order, the smallest gap that fits between those
 // placed before whose lives meet its own.

@@ -6,6 +6,7 @@
 #ifndef DRIVER_SOFT_PLAN_MEMORY_PLAN_H_
 #define DRIVER_SOFT_PLAN_MEMORY_PLAN_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +27,18 @@ struct MemoryPlan {
 
 // A cache line, and what AVX-512 loads at once.
 inline constexpr uint64_t kTensorAlignment = 64;
+
+// What a tensor of that size takes.
+inline uint64_t Aligned(uint64_t size) {
+  return std::max<uint64_t>(
+      (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment,
+      kTensorAlignment);
+}
+
+// Whether there is a step at which both live.
+inline bool Meet(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 // `programs`: how many such plans are made in a row; large ones then get a part
 // of the time that one would.

@@ -102,7 +102,7 @@ TEST(QuantizedPortTest, RefusesTypesThatMeanNothingHere) {
 }
 
 // Two pixels of three channels.
-const std::vector<uint8_t> kPixels = {0, 128, 255, 10, 20, 30};
+const std::vector<uint8_t> kPixelBytes = {0, 128, 255, 10, 20, 30};
 
 TEST(ReadQuantizedTest, ImageIsQuantisedInEveryLayout) {
   // An image of 0..255 as numbers, at the vendor's usual scale.
@@ -111,13 +111,13 @@ TEST(ReadQuantizedTest, ImageIsQuantisedInEveryLayout) {
   const TensorFormat nhwc = {.type = TensorType::kUint8,
                              .layout = TensorLayout::kNhwc};
 
-  EXPECT_THAT(Read(port, nhwc, 3, kPixels),
+  EXPECT_THAT(Read(port, nhwc, 3, kPixelBytes),
               ElementsAre(128, 0, 127, 138, 148, 158));
-  EXPECT_THAT(Read(port, nhwc, 1, kPixels),
+  EXPECT_THAT(Read(port, nhwc, 1, kPixelBytes),
               ElementsAre(128, 138, 0, 148, 127, 158));
   EXPECT_THAT(
       Read(port, {.type = TensorType::kUint8, .layout = TensorLayout::kNchw}, 3,
-           kPixels),
+           kPixelBytes),
       ElementsAre(128, 127, 148, 0, 138, 158));
 }
 
@@ -127,12 +127,12 @@ TEST(ReadQuantizedTest, MeanAndDeviationAreTakenOffImagesAndNumbers) {
   conversion.deviation = {1, 2, 4};
   const IoPort port =
       Port(Direction::kInput, kU8, {1, 3, 1, 2}, std::move(conversion));
-  const std::vector<float> numbers(kPixels.begin(), kPixels.end());
+  const std::vector<float> numbers(kPixelBytes.begin(), kPixelBytes.end());
 
   // (255 - 55) / 4 = 50: 100 steps, and 100 more.
   const auto image =
       Read(port, {.type = TensorType::kUint8, .layout = TensorLayout::kNhwc}, 3,
-           kPixels);
+           kPixelBytes);
   EXPECT_THAT(image, ElementsAre(100, 100, 200, 120, 0, 88));
   EXPECT_EQ(
       Read(port, {.type = TensorType::kFloat32, .layout = TensorLayout::kNhwc},

@@ -16,16 +16,6 @@ constexpr size_t kManyMembers = 512;
 // hundred thousand that each see as many steps. Later ones are not granted.
 constexpr size_t kMostWork = size_t{1} << 28;
 
-uint64_t Aligned(uint64_t size) {
-  return std::max<uint64_t>(
-      (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment,
-      kTensorAlignment);
-}
-
-bool Meet(const Lifetime& a, const Lifetime& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
 // Bytes of a group, from its start.
 struct Range {
   int64_t begin = 0, end = 0;

@@ -19,7 +19,7 @@ namespace {
 
 // Pairs of storages that may be compared in an order while a model loads: of
 // 4096 storages, more than any network has.
-constexpr size_t kManyPairs = size_t{1} << 24;
+constexpr size_t kManySramPairs = size_t{1} << 24;
 // The same in a search, for which others wait: of the 512 that matter most.
 constexpr size_t kSearchedPairs = size_t{1} << 18;
 // After so many attempts real networks gain next to nothing more. There are
@@ -286,7 +286,7 @@ driver::SramPlan Search::Plan() const {
   return plan;
 }
 
-uint64_t WholePages(uint64_t bytes) {
+uint64_t WholeSramPages(uint64_t bytes) {
   return bytes / driver::kSramPage * driver::kSramPage;
 }
 
@@ -294,15 +294,15 @@ uint64_t WholePages(uint64_t bytes) {
 
 driver::SramPlan PlanSram(std::span<const driver::TensorPlace> tensors,
                           uint64_t bytes, uint32_t programs) {
-  Search search(tensors, WholePages(bytes),
-                kManyPairs / std::max<uint32_t>(programs, 1));
+  Search search(tensors, WholeSramPages(bytes),
+                kManySramPairs / std::max<uint32_t>(programs, 1));
   search.TryOrders();
   return search.Plan();
 }
 
 driver::SramPlan SearchSram(std::span<const driver::TensorPlace> tensors,
                             uint64_t bytes) {
-  Search search(tensors, WholePages(bytes), kSearchedPairs);
+  Search search(tensors, WholeSramPages(bytes), kSearchedPairs);
   search.TryOrders();
   search.Improve();
   return search.Plan();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kBig = size_t{64} << 10;  // whole pages
 
-size_t Page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+size_t PageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 // What the kernel says this process holds of weight memory.
 uint64_t ResidentWeights() {
@@ -41,7 +41,7 @@ uint64_t ResidentWeights() {
   return sum;
 }
 
-const std::byte* Fill(ModelWeights& weights, size_t size, int value) {
+const std::byte* FillWeights(ModelWeights& weights, size_t size, int value) {
   auto stored = weights.Store(size, [&](std::byte* room) {
     std::fill_n(room, size, static_cast<std::byte>(value));
   });
@@ -55,7 +55,7 @@ std::unique_ptr<ModelWeights> Load(const std::shared_ptr<WeightPool>& pool,
                                    bool shares = true) {
   auto weights =
       std::make_unique<ModelWeights>(values.size() * kBig, pool, shares);
-  for (const int value : values) Fill(*weights, kBig, value);
+  for (const int value : values) FillWeights(*weights, kBig, value);
   EXPECT_TRUE(weights->Seal().ok());
   return weights;
 }
@@ -68,7 +68,7 @@ class WeightPoolTest : public ::testing::Test {
 TEST_F(WeightPoolTest, EqualWeightsOfTwoModelsAreThereOnce) {
   const auto owner = Load(pool_, {1, 2});
   ModelWeights follower(2 * kBig, pool_);
-  const std::byte* theirs = Fill(follower, kBig, 2);
+  const std::byte* theirs = FillWeights(follower, kBig, 2);
   ASSERT_TRUE(follower.Seal().ok());
 
   EXPECT_EQ(static_cast<const void*>(theirs), owner->pieces()[1].data());
@@ -130,29 +130,29 @@ TEST_F(WeightPoolTest, TheKernelHoldsWhatThePoolSays) {
 }
 
 TEST_F(WeightPoolTest, APageGoesWithTheLastPieceInIt) {
-  const size_t half = Page() / 2;
+  const size_t half = PageSize() / 2;
   const auto load = [&](const std::vector<int>& values) {
-    auto weights = std::make_unique<ModelWeights>(Page(), pool_);
-    for (const int value : values) Fill(*weights, half, value);
+    auto weights = std::make_unique<ModelWeights>(PageSize(), pool_);
+    for (const int value : values) FillWeights(*weights, half, value);
     EXPECT_TRUE(weights->Seal().ok());
     return weights;
   };
   auto owner = load({1, 2, 3, 4});
   auto follower = load({2});
-  EXPECT_EQ(pool_->held(), 2 * Page());
+  EXPECT_EQ(pool_->held(), 2 * PageSize());
 
   owner = nullptr;
-  EXPECT_EQ(pool_->held(), Page());
+  EXPECT_EQ(pool_->held(), PageSize());
   follower = nullptr;
   EXPECT_EQ(pool_->held(), 0U);
 }
 
 TEST_F(WeightPoolTest, SmallPiecesAreNotShared) {
-  ModelWeights one(Page(), pool_);
-  ModelWeights two(Page(), pool_);
-  const std::byte* first = Fill(one, WeightPool::kSmallestShared - 1, 1);
+  ModelWeights one(PageSize(), pool_);
+  ModelWeights two(PageSize(), pool_);
+  const std::byte* first = FillWeights(one, WeightPool::kSmallestShared - 1, 1);
   ASSERT_TRUE(one.Seal().ok());
-  EXPECT_NE(Fill(two, WeightPool::kSmallestShared - 1, 1), first);
+  EXPECT_NE(FillWeights(two, WeightPool::kSmallestShared - 1, 1), first);
 }
 
 TEST_F(WeightPoolTest, AModelThatDoesNotShareHasACopy) {
@@ -182,8 +182,8 @@ TEST_F(WeightPoolTest, AModelThatFailsToLoadLeavesNothing) {
   const auto owner = Load(pool_, {1});
   {
     ModelWeights failed(4 * kBig, pool_);
-    Fill(failed, kBig, 1);
-    Fill(failed, kBig, 2);
+    FillWeights(failed, kBig, 1);
+    FillWeights(failed, kBig, 2);
   }
 
   EXPECT_EQ(pool_->held(), kBig);
@@ -197,12 +197,13 @@ TEST_F(WeightPoolTest, ModelsThatComeAndGoAtOnceLeaveNothing) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
       for (int round = 0; round < 50; ++round) {
-        ModelWeights weights(Page(), pool_);
+        ModelWeights weights(PageSize(), pool_);
         std::vector<std::pair<const std::byte*, int>> pieces;
         for (int i = 0; i < 6; ++i) {
           const int value = (t + round * 3 + i * 5) % 8;
           pieces.emplace_back(
-              Fill(weights, 300 + static_cast<size_t>(value) * 3000, value),
+              FillWeights(weights, 300 + static_cast<size_t>(value) * 3000,
+                          value),
               value);
         }
         if (round % 5 == 0) continue;  // failed

@@ -20,7 +20,7 @@ size_t RoundUp(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-size_t RoomFor(size_t size) {
+size_t RoomOf(size_t size) {
   return std::max(ModelWeights::kAlignment,
                   RoundUp(size, ModelWeights::kAlignment));
 }
@@ -68,12 +68,12 @@ absl::StatusOr<std::byte*> ModelWeights::Room(size_t size) {
 
 absl::StatusOr<const std::byte*> ModelWeights::Store(
     size_t bytes, absl::FunctionRef<void(std::byte*)> fill) {
-  if (bytes > kMaxBytes || needed_ + RoomFor(bytes) > kMaxBytes) {
+  if (bytes > kMaxBytes || needed_ + RoomOf(bytes) > kMaxBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("weights of more than ", kMaxBytes >> 20,
                      " MiB do not fit the NPU's address space"));
   }
-  RKNND_ASSIGN_OR_RETURN(std::byte * room, Room(RoomFor(bytes)));
+  RKNND_ASSIGN_OR_RETURN(std::byte * room, Room(RoomOf(bytes)));
   // Something given up may have been written there.
   std::memset(room, 0, bytes);
   fill(room);
@@ -89,11 +89,11 @@ absl::StatusOr<const std::byte*> ModelWeights::Store(
                 bytes};
   } else {
     places_.push_back({used_, bytes});
-    used_ += RoomFor(bytes);
+    used_ += RoomOf(bytes);
   }
   contents_.insert(contents);
   pieces_.push_back(contents);
-  needed_ += RoomFor(bytes);
+  needed_ += RoomOf(bytes);
   return reinterpret_cast<const std::byte*>(contents.data());
 }
 

@@ -10,12 +10,12 @@
 namespace rknnd::soft {
 namespace {
 
-SocProfile Soc(const char* name) { return *FindSoc(name); }
+SocProfile KnownSoc(const char* name) { return *FindSoc(name); }
 
 TEST(EstimateLayerTest, ReproducesEveryPublishedConvolutionToTheCycle) {
   uint32_t convolutions = 0;
   for (const PublishedTable& table : PublishedTables()) {
-    const SocProfile soc = Soc(table.soc);
+    const SocProfile soc = KnownSoc(table.soc);
     for (const PublishedConv& row : table.rows) {
       EXPECT_EQ(EstimateLayer(WorkOf(row, soc), soc).npu_cycles, row.npu_cycles)
           << table.name << ": " << row.in_channels << " -> " << row.out_channels
@@ -29,7 +29,7 @@ TEST(EstimateLayerTest, ReproducesEveryPublishedConvolutionToTheCycle) {
 
 TEST(EstimateLayerTest, DdrCyclesAreTheBoardsBytes) {
   for (const PublishedTable& table : PublishedTables()) {
-    SocProfile soc = Soc(table.soc);
+    SocProfile soc = KnownSoc(table.soc);
     soc.estimate_gbs = table.ddr_gbs;
     for (const PublishedConv& row : table.rows) {
       if (row.ddr_cycles == 0) continue;
@@ -51,20 +51,20 @@ LayerWork Large(const SocProfile& soc) {
 }
 
 TEST(EstimateLayerTest, MacsAreThoseOfTheConvolution) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   EXPECT_EQ(EstimateLayer(Large(soc), soc).macs,
             uint64_t{240} * 240 * 64 * 64 * 9);
 }
 
 TEST(EstimateLayerTest, TwoBytesAnElementTakeTwiceAsLong) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   LayerWork work = Large(soc);
   work.element_bytes = 2;
   EXPECT_EQ(EstimateLayer(work, soc).npu_cycles, 2U * 2073600U);
 }
 
 TEST(EstimateLayerTest, OnlyConvolutionsHaveNpuCycles) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   LayerWork work;
   work.read = 2365400;
   work.written = 0;
@@ -75,7 +75,7 @@ TEST(EstimateLayerTest, OnlyConvolutionsHaveNpuCycles) {
 }
 
 TEST(EstimateLayerTest, ShapesOfAnySizeDoNotWrapAround) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   ConvShape shape;
   shape.images = shape.in_height = shape.in_width = UINT64_MAX / 2;
   shape.out_height = shape.out_width = shape.out_channels = UINT64_MAX / 2;
@@ -87,13 +87,13 @@ TEST(EstimateLayerTest, ShapesOfAnySizeDoNotWrapAround) {
 }
 
 TEST(SimulateLayerTest, ALargeConvolutionIsBoundByItsMacs) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   EXPECT_NEAR(SimulateLayer(Large(soc), soc).alone(), 2073600 / 0.95 + 8000,
               1.0);
 }
 
 TEST(SimulateLayerTest, SwishIsBoundByItsTable) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   LayerWork work = WorkOf({64, 64, 1, 1, 240, 240, 0, 0}, soc);
   const double plain = SimulateLayer(work, soc).alone();
   work.lut = true;
@@ -103,7 +103,7 @@ TEST(SimulateLayerTest, SwishIsBoundByItsTable) {
 }
 
 TEST(SimulateLayerTest, TheRk3576HasNoCapBehindSwish) {
-  const SocProfile soc = Soc("rk3576");
+  const SocProfile soc = KnownSoc("rk3576");
   LayerWork work = Large(soc);
   const double plain = SimulateLayer(work, soc).alone();
   work.lut = true;
@@ -114,7 +114,7 @@ TEST(SimulateLayerTest, HostLayersTakeNoTimeOfTheNpu) {
   LayerWork work;
   work.kind = LayerKind::kHost;
   work.read = 1 << 20;
-  EXPECT_EQ(SimulateLayer(work, Soc("rk3588")).alone(), 0.0);
+  EXPECT_EQ(SimulateLayer(work, KnownSoc("rk3588")).alone(), 0.0);
 }
 
 // A mover of 10 MB: one millisecond at an RK3588's 10 GB/s.
@@ -125,13 +125,13 @@ LayerTime Mover(const SocProfile& soc) {
 }
 
 TEST(SimulateProgramTest, LayersAddUp) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   const std::vector<LayerTime> layers = {Mover(soc), Mover(soc)};
   EXPECT_EQ(SimulateProgram(layers, soc, {}), 2 * (1000000 + 8000));
 }
 
 TEST(SimulateProgramTest, BusyCoresShareTheDdr) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   const LayerTime layer = Mover(soc);
   // 14 GB/s each is more than a mover takes, 28/3 is less.
   EXPECT_EQ(SimulateProgram({&layer, 1}, soc, {.busy = 2}), 1008000);
@@ -141,7 +141,7 @@ TEST(SimulateProgramTest, BusyCoresShareTheDdr) {
 }
 
 TEST(SimulateProgramTest, CoresThatShareALayerOutEndItSooner) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   LayerTime layer = SimulateLayer(Large(soc), soc);
   const double alone = layer.alone() - 8000;
   EXPECT_NEAR(
@@ -154,7 +154,7 @@ TEST(SimulateProgramTest, CoresThatShareALayerOutEndItSooner) {
 }
 
 TEST(SimulateProgramTest, HalfTheClockTakesTwiceTheTime) {
-  const SocProfile soc = Soc("rk3588");
+  const SocProfile soc = KnownSoc("rk3588");
   const std::vector<LayerTime> layers = {Mover(soc),
                                          SimulateLayer(Large(soc), soc)};
   const auto full = static_cast<double>(SimulateProgram(layers, soc, {}));

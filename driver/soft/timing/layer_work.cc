@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 4> kConvolutions = {
     "Conv", "QLinearConv", "ConvInteger", "ConvTranspose"};
 constexpr std::array<std::string_view, 5> kProducts = {
     "MatMul", "Gemm", "QLinearMatMul", "QGemm", "MatMulInteger"};
+constexpr std::array<std::string_view, 3> kRecurrent = {"LSTM", "GRU", "RNN"};
 constexpr std::array<std::string_view, 6> kPools = {
     "MaxPool",           "AveragePool",   "QLinearAveragePool",
     "GlobalAveragePool", "GlobalMaxPool", "QLinearGlobalAveragePool"};
@@ -174,6 +175,22 @@ void AddProduct(const Graph& graph, const Node& node, LayerWork& work) {
       Times(Times(work.in_channels, work.out_channels), work.element_bytes);
 }
 
+// The products of all steps: one of R (directions, rows, states) for each row
+// of gates.
+void AddRecurrent(const Graph& graph, const Node& node, LayerWork& work) {
+  const Shape* gates = ShapeOf(graph, node, 0);
+  const Shape* r = ShapeOf(graph, node, 1);
+  if (gates == nullptr || r == nullptr || r->size() != 3) return;
+  work.kind = LayerKind::kConv;
+  work.out_channels = Times(Dim(*r, 0), Dim(*r, 1));
+  work.in_channels = Dim(*r, 2);
+  work.pixels = Elements(*gates) / std::max<uint64_t>(1, work.out_channels);
+  work.outputs = work.pixels;
+  work.images = 1;
+  work.weights = Times(Elements(*r), work.element_bytes);
+  work.read -= std::min(work.read, work.weights);
+}
+
 LayerWork WorkOfNode(const Graph& graph, const Node& node,
                      const SocProfile& soc) {
   LayerWork work;
@@ -207,6 +224,8 @@ LayerWork WorkOfNode(const Graph& graph, const Node& node,
       // The weights were counted among what is read.
       work.read = all - std::min(all, work.weights);
     }
+  } else if (node.domain == "rknnd" && IsOneOf(kRecurrent, node)) {
+    AddRecurrent(graph, node, work);
   } else if (IsOneOf(kPools, node)) {
     work.kind = LayerKind::kPool;
   } else if (IsOneOf(kResizes, node)) {

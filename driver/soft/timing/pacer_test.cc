@@ -20,7 +20,7 @@ std::vector<LayerTime> Work(double milliseconds, bool splits = false) {
   return {layer};
 }
 
-class PacerTest : public testing::Test {
+class PacerTest : public ::testing::Test {
  protected:
   // A job of 20 ms that has been waiting.
   PacedJob Waiting(base::Nanoseconds since) const {

@@ -8,7 +8,7 @@ namespace rknnd::soft {
 namespace {
 
 // x -> Relu -> y, 8-bit, with the layers of its input and output.
-class ProgramCostsTest : public testing::Test {
+class ProgramCostsTest : public ::testing::Test {
  protected:
   ProgramCostsTest() {
     for (const char* name : {"x", "y"}) {

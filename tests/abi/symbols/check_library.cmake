@@ -1,13 +1,20 @@
 # Looks at a built librknnrt.so.
 #
-#   cmake -D CHECK=exports|needed|size -D LIBRARY=... [-D SYMBOLS=...] ...
+#   cmake -D CHECK=exports|needed|size|versions -D LIBRARY=... [-D SYMBOLS=...] ...
 #         -P check_library.cmake
 cmake_minimum_required(VERSION 3.25)
 
 # A client that is thin fits every board image; the figure is the project's own.
 set(size_limit 1048576)
-# Programs get these with any C++ library; nothing else may come with us.
-set(may_need "libc.so.6;libm.so.6;libstdc++.so.6;libgcc_s.so.1")
+# Programs get these with any C++ library; nothing else may come with us. (On Arm
+# the value that guards stacks is the loader's.)
+set(may_need "libc.so.6;libm.so.6;libstdc++.so.6;libgcc_s.so.1"
+             "ld-linux-aarch64.so.1;ld-linux-armhf.so.3")
+# The newest versions of their symbols that Ubuntu 22.04 has, which has the oldest
+# C library of those that our packages are for (docs/packages.md).
+set(newest_GLIBC 2.35)
+set(newest_GLIBCXX 3.4.30)
+set(newest_CXXABI 1.3.13)
 
 function(run result)
   execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output
@@ -64,6 +71,27 @@ elseif(CHECK STREQUAL "size")
     message(FATAL_ERROR "${size} bytes stripped, at most ${size_limit}")
   endif()
   message(STATUS "${size} bytes stripped of ${size_limit}")
+elseif(CHECK STREQUAL "versions")
+  run(output ${READELF} -V -W ${LIBRARY})
+  string(REGEX MATCHALL "Name: [A-Z_a-z]+_[0-9.]+" lines "${output}")
+  if(NOT lines)
+    message(FATAL_ERROR "no versions of symbols in:\n${output}")
+  endif()
+  foreach(family GLIBC GLIBCXX CXXABI)
+    set(most 0)
+    foreach(line IN LISTS lines)
+      if(line MATCHES "^Name: ${family}_([0-9.]+)$"
+         AND CMAKE_MATCH_1 VERSION_GREATER most)
+        set(most ${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+    if(most VERSION_GREATER newest_${family})
+      message(FATAL_ERROR "needs ${family}_${most}; Ubuntu 22.04 has no more "
+                          "than ${family}_${newest_${family}}")
+    endif()
+    message(STATUS "needs ${family}_${most} of ${newest_${family}}")
+  endforeach()
 else()
-  message(FATAL_ERROR "CHECK '${CHECK}' is none of exports, needed and size")
+  message(FATAL_ERROR
+    "CHECK '${CHECK}' is none of exports, needed, size and versions")
 endif()

@@ -4,7 +4,8 @@
 # functions are no change for it. Run by ctest; without abidiff (package
 # abigail-tools) it ends with 77: skipped.
 #
-# A change that is meant, before the first release or together with a new soname:
+# A change that is meant, before the first release or together with a new soname
+# (and so for build/arm64 and build/armhf):
 #   abidw --exported-interfaces-only --drop-private-types --no-corpus-path \
 #     --no-comp-dir-path --no-show-locs --headers-dir client/include \
 #     build/release/lib/librknnrt.so | sed "s|path='$PWD/|path='|" \

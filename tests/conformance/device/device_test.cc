@@ -6,13 +6,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <regex>
 #include <vector>
 
 #include "base/posix/memfd.h"
 #include "driver/faults/faulty_device.h"
+#include "driver/rknpu/testing/small_network.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "driver/soft/testing/run_model.h"
 #include "gmock/gmock.h"
@@ -32,10 +35,12 @@ using soft::testing::PlainFormat;
 struct Kind {
   const char* kind;
   const char* soc;
-  bool faults = false;  // can be told to fail, and is not
+  bool faults = false;    // can be told to fail, and is not
+  bool compiled = false;  // of the models: a .rknn file's program, not ONNX
 };
 void PrintTo(const Kind& kind, std::ostream* out) {
-  *out << kind.kind << " " << kind.soc << (kind.faults ? " with faults" : "");
+  *out << kind.kind << " " << kind.soc << (kind.faults ? " with faults" : "")
+       << (kind.compiled ? ", compiled" : "");
 }
 
 class DeviceTest : public ::testing::TestWithParam<Kind> {
@@ -56,10 +61,16 @@ class DeviceTest : public ::testing::TestWithParam<Kind> {
   }
 
   // An image input, a 4-D and a 2-D output: y = max(x, 0), sum = x + 1.
-  static std::vector<std::byte> Network(float added = 1) {
+  static std::vector<std::byte> Network(int8_t added = 1) {
+    if (GetParam().compiled) {
+      const std::string file =
+          rknpu::testing::Build(rknpu::testing::SmallNetwork(added));
+      const auto bytes = std::as_bytes(std::span(file));
+      return {bytes.begin(), bytes.end()};
+    }
     OnnxBuilder builder;
     builder.Input("x", {1, 3, 4, 5})
-        .Floats("added", {1}, {added})
+        .Floats("added", {1}, {static_cast<float>(added)})
         .Int64s("flat", {2}, {1, 60})
         .Node("Relu", {"x"}, {"y"})
         .Node("Add", {"x", "added"}, {"s"})
@@ -223,12 +234,12 @@ TEST_P(DeviceTest, GangsOfCoresGiveTheAnswer) {
 
 TEST_P(DeviceTest, ModelsDoNotDisturbEachOther) {
   auto one = Load(Network(1));
-  auto two = Load(Network(1000));
+  auto two = Load(Network(90));
   auto bound_one = Bind(*one);
   auto bound_two = Bind(*two);
 
   EXPECT_EQ(RunAndReadSum(*bound_one, 0, 0), 31);
-  EXPECT_EQ(RunAndReadSum(*bound_two, 0, 0), 1030);
+  EXPECT_EQ(RunAndReadSum(*bound_two, 0, 0), 120);
   bound_two.reset();
   two.reset();
   EXPECT_EQ(RunAndReadSum(*bound_one, 0, 0), 31);
@@ -243,6 +254,75 @@ TEST_P(DeviceTest, LayerTimesAreFilledWhereAskedFor) {
 
   EXPECT_EQ(times.size(), model->info().programs[0].layers.size());
   for (int64_t time : times) EXPECT_GE(time, 0);
+}
+
+TEST_P(DeviceTest, LayersAreDumpedInOrderWithTheirNumbers) {
+  class Sink final : public driver::LayerSink {
+   public:
+    absl::Status OnLayer(const driver::LayerTensor& tensor) override {
+      size_t elements = 1;
+      for (const int64_t dim : tensor.shape) {
+        elements *= static_cast<size_t>(dim);
+      }
+      EXPECT_EQ(tensor.bytes.size(),
+                elements * driver::ElementSize(tensor.type));
+      layers.push_back(tensor.layer);
+      if (tensor.name == "y") {
+        y.resize(elements);
+        std::memcpy(y.data(), tensor.bytes.data(), tensor.bytes.size());
+      }
+      return absl::OkStatus();
+    }
+    std::vector<uint32_t> layers;
+    std::vector<float> y;
+  } sink;
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  RunAndReadSum(*bound, 0, 0);
+
+  ASSERT_TRUE(bound->RunDumped(sink).status.ok());
+
+  EXPECT_TRUE(std::is_sorted(sink.layers.begin(), sink.layers.end()));
+  EXPECT_LT(sink.layers.back(), model->info().programs[0].layers.size());
+  ASSERT_EQ(sink.y.size(), 60U);
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(sink.y[i], std::max(30 - i, 0));
+}
+
+// Nobody is told of a job twice, nor waits for ever.
+TEST_P(DeviceTest, AJobThatNobodyWantsEnds) {
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  const std::atomic<bool> stop{true};
+  bound->set_stop(&stop);
+
+  const driver::JobResult result = bound->Run();
+
+  EXPECT_TRUE(result.status.ok() || absl::IsCancelled(result.status))
+      << result.status;
+}
+
+TEST_P(DeviceTest, AModelSaysWhatItTakes) {
+  const auto model = Load(Network());
+  const driver::ProgramInfo& program = model->info().programs[0];
+
+  EXPECT_GE(model->held_weights(), 1U);
+  EXPECT_GT(program.modelled, 0);
+  EXPECT_GE(program.expected, program.modelled);
+  uint64_t moved = 0;
+  for (const driver::LayerInfo& layer : program.layers) {
+    EXPECT_LE(layer.ddr_read, layer.ddr_bytes);
+    moved += layer.ddr_bytes;
+  }
+  EXPECT_GT(moved, 0U);
+}
+
+TEST_P(DeviceTest, ACopyOfTheWeightsHasTheirSize) {
+  const auto model = Load(Network());
+  const uint64_t size = model->info().weight_size;
+  soft::testing::TestMemory enough(*device_, std::max<uint64_t>(size, 1));
+  EXPECT_TRUE(model->CopyWeights(*enough.memory(), 0).ok());
+  if (size == 0) return;
+  EXPECT_FALSE(model->CopyWeights(*enough.memory(), 1).ok());
 }
 
 TEST_P(DeviceTest, WhatIsNoMemoryCannotBeAttached) {
@@ -271,11 +351,14 @@ INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest,
                          ::testing::Values(Kind{"soft", "rk3588"},
                                            Kind{"soft", "rk3566"},
                                            Kind{"soft", "rk3576", true},
+                                           Kind{"soft", "rk3588", false, true},
+                                           Kind{"soft", "rk3588", true, true},
                                            Kind{"rknnrt", "rk3588"}),
                          [](const auto& test) {
                            return std::string(test.param.kind) + "_" +
                                   test.param.soc +
-                                  (test.param.faults ? "_with_faults" : "");
+                                  (test.param.faults ? "_with_faults" : "") +
+                                  (test.param.compiled ? "_compiled" : "");
                          });
 
 }  // namespace

@@ -27,21 +27,40 @@ bool IsNumbers(const onnx::ValueInfoProto& value) {
          InnerType(value.type().tensor_type().elem_type()).has_value();
 }
 
-absl::StatusOr<std::vector<TensorPtr>> ReadTensors(
+absl::StatusOr<std::vector<onnx::TensorProto>> ReadProtos(
     const std::filesystem::path& folder, const std::string& prefix) {
-  std::vector<TensorPtr> tensors;
+  std::vector<onnx::TensorProto> protos;
   for (int k = 0;; ++k) {
     const std::filesystem::path path = folder / absl::StrCat(prefix, k, ".pb");
-    if (!std::filesystem::exists(path)) return tensors;
-    onnx::TensorProto proto;
-    if (!proto.ParseFromString(ReadFile(path))) {
+    if (!std::filesystem::exists(path)) return protos;
+    protos.emplace_back();
+    if (!protos.back().ParseFromString(ReadFile(path))) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", path.string(), "' holds no tensor"));
     }
-    RKNND_ASSIGN_OR_RETURN(TensorPtr tensor,
-                           ImportTensor(proto, path.filename().string()));
+  }
+}
+
+absl::StatusOr<std::vector<TensorPtr>> Import(
+    const std::vector<onnx::TensorProto>& protos, const std::string& what) {
+  std::vector<TensorPtr> tensors;
+  for (const onnx::TensorProto& proto : protos) {
+    RKNND_ASSIGN_OR_RETURN(TensorPtr tensor, ImportTensor(proto, what));
     tensors.push_back(std::move(tensor));
   }
+  return tensors;
+}
+
+std::string WithConstants(onnx::ModelProto model,
+                          const std::vector<onnx::TensorProto>& inputs) {
+  auto& graph = *model.mutable_graph();
+  for (size_t i = 1;
+       i < inputs.size() && i < static_cast<size_t>(graph.input_size()); ++i) {
+    *graph.add_initializer() = inputs[i];
+    graph.mutable_initializer()->rbegin()->set_name(
+        graph.input(static_cast<int>(i)).name());
+  }
+  return model.SerializeAsString();
 }
 
 }  // namespace
@@ -72,8 +91,11 @@ absl::StatusOr<OnnxCase> ReadCase(const std::filesystem::path& folder) {
         folder / absl::StrCat("test_data_set_", n);
     if (!std::filesystem::is_directory(set)) return result;
     OnnxCase::DataSet data;
-    RKNND_ASSIGN_OR_RETURN(data.inputs, ReadTensors(set, "input_"));
-    RKNND_ASSIGN_OR_RETURN(data.outputs, ReadTensors(set, "output_"));
+    RKNND_ASSIGN_OR_RETURN(const auto inputs, ReadProtos(set, "input_"));
+    RKNND_ASSIGN_OR_RETURN(const auto outputs, ReadProtos(set, "output_"));
+    RKNND_ASSIGN_OR_RETURN(data.inputs, Import(inputs, "input"));
+    RKNND_ASSIGN_OR_RETURN(data.outputs, Import(outputs, "output"));
+    data.fixed = WithConstants(proto, inputs);
     result.sets.push_back(std::move(data));
   }
 }

@@ -25,6 +25,8 @@ struct OnnxCase {
   bool only_numbers = true;
   struct DataSet {
     std::vector<TensorPtr> inputs, outputs;
+    // The model with its inputs but the first as constants.
+    std::string fixed;
   };
   std::vector<DataSet> sets;
 };

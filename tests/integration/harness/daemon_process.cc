@@ -32,17 +32,10 @@ DaemonProcess::~DaemonProcess() {
 
 void DaemonProcess::Start() {
   base::ChildProcess::Options options;
-  options.arguments = {ProgramPath("rknnd"),
-                       "--socket",
-                       socket_,
-                       "--device",
-                       "soft",
-                       "--soc",
-                       options_.soc,
-                       "--cache-dir",
-                       options_.cache_dir,
-                       "--log-level",
-                       "3"};
+  options.arguments = {
+      ProgramPath("rknnd"), "--socket",    socket_,      "--device",
+      options_.device,      "--soc",       options_.soc, "--cache-dir",
+      options_.cache_dir,   "--log-level", "3"};
   options.arguments.insert(options.arguments.end(), options_.more.begin(),
                            options_.more.end());
   options.error_file = log_file_;

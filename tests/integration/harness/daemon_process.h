@@ -15,6 +15,7 @@ namespace rknnd::integration {
 
 struct DaemonOptions {
   std::string soc = "rk3588";
+  std::string device = "soft";
   std::string cache_dir = {};  // empty: models are not kept
   std::vector<std::string> more = {};
 };

@@ -195,6 +195,16 @@ std::vector<pid_t> ServiceManager::ThreadsNamed(const std::string& name) const {
   return threads;
 }
 
+bool ServiceManager::Sleeps(pid_t thread) const {
+  std::ifstream file("/proc/" + std::to_string(pid()) + "/task/" +
+                     std::to_string(thread) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  // "number (name) state ..."
+  const size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && stat[name_end + 2] == 'S';
+}
+
 StoppedThread::StoppedThread(pid_t thread) : thread_(thread) {
   if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0 ||
       ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) {

@@ -63,6 +63,8 @@ class ServiceManager {
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   // Its threads of this name.
   [[nodiscard]] std::vector<pid_t> ThreadsNamed(const std::string& name) const;
+  // Whether this thread of it waits for something.
+  [[nodiscard]] bool Sleeps(pid_t thread) const;
 
  private:
   // The next message; false when there is none in time.

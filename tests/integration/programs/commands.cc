@@ -160,7 +160,7 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       // MEM CTX KIND FD_BYTES BYTES OFFSET
       {"import", {&Commands::Import, 6}},
       {"destroy_mem", {&Commands::DestroyMemory, 2}},  // CTX MEM
-      {"bind", {&Commands::Bind, 4}},         // CTX MEM in|out INDEX [TYPE]
+      {"bind", {&Commands::Bind, 4}},  // CTX MEM in|out INDEX [TYPE|native]
       {"bind_all", {&Commands::BindAll, 1}},  // CTX: CTX.in0, ... CTX.out0, ...
       // CTX MEM FORMAT WIDTH HEIGHT: of input 0, its planes in one piece
       {"frame", {&Commands::SetFrame, 5}},

@@ -142,6 +142,16 @@ Reply Commands::Bind(const Words& words) {
   rknn_tensor_attr attr =
       index < attrs.size() ? attrs[index] : rknn_tensor_attr{};
   attr.index = static_cast<uint32_t>(index);
+  if (words.size() > 5 && words[5] == "native") {
+    const int code =
+        rknn_query(context,
+                   words[3] == "in" ? RKNN_QUERY_NATIVE_INPUT_ATTR
+                                    : RKNN_QUERY_NATIVE_OUTPUT_ATTR,
+                   &attr, sizeof attr);
+    if (code != RKNN_SUCC) return Answer(code);
+    attr.pass_through = 1;
+    return Answer(rknn_set_io_mem(context, Mem(words[2]), &attr));
+  }
   attr.type = words.size() > 5 ? static_cast<rknn_tensor_type>(Number(words[5]))
                                : RKNN_TENSOR_FLOAT32;
   return Answer(rknn_set_io_mem(context, Mem(words[2]), &attr));

@@ -8,7 +8,7 @@ namespace rknnd::transport {
 
 DebugCalls::DebugCalls(const GrpcEnvironment& environment)
     : daemon(environment),
-      loop(std::make_shared<LoopDoor>(environment.loop)),
+      loop(std::make_shared<LoopQueue>(environment.loop)),
       transfers(
           std::make_shared<TransferBudget>(environment.limits.model_bytes)) {}
 
@@ -65,7 +65,7 @@ bool DebugCall::Enter(absl::StatusOr<GrpcPeer> peer, uint64_t bytes,
 }
 
 void DebugCall::OnLoop(std::function<void()> task) {
-  // A door that is shut has ended this call, or is about to.
+  // A queue that is shut has ended this call, or is about to.
   calls_->loop->Post([self = shared_from_this(), task = std::move(task)] {
     if (!self->ended_) task();
   });

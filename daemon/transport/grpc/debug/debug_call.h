@@ -22,12 +22,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/delivery_watch.h"
-#include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/environment.h"
 #include "daemon/transport/grpc/request_budget.h"
-#include "daemon/transport/grpc/session/loop_door.h"
+#include "daemon/transport/grpc/session/loop_queue.h"
 #include "daemon/transport/grpc/session/transfer_budget.h"
 #include "daemon/transport/session/own_session.h"
 
@@ -50,7 +50,7 @@ class DebugCalls {
   [[nodiscard]] OwnSession::Parts parts() const;
 
   const GrpcEnvironment daemon;
-  const std::shared_ptr<LoopDoor> loop;
+  const std::shared_ptr<LoopQueue> loop;
   // One model as large as any may be.
   const std::shared_ptr<TransferBudget> transfers;
 

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/core/perf_report.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/reports/perf_report.h"
+#include "daemon/core/terms/utf8.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/debug/debug_call.h"
 #include "daemon/transport/grpc/debug/debug_model.h"
 #include "daemon/transport/grpc/debug/debug_streams.h"
-#include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/session/board.h"
 #include "rknnd/v1/debug.grpc.pb.h"
 
@@ -299,7 +299,7 @@ class DebugEndpoint final : public GrpcEndpoint,
     const auto call = std::make_shared<Unary<Request, Reply>>(calls_, context,
                                                               request, reply);
     auto* const raw = call.get();
-    if (call->Enter(calls_->daemon.doorman->Admit(*context),
+    if (call->Enter(calls_->daemon.authenticator->Admit(*context),
                     request->ByteSizeLong(), operators)) {
       call->OnLoop([raw] { Answer(*raw); });
     }

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/session/own_session.h"
 
 namespace rknnd::transport {

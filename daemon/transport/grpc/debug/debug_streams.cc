@@ -16,10 +16,10 @@
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
 #include "base/status/status.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/utf8.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/debug/debug_call.h"
 #include "daemon/transport/grpc/debug/debug_model.h"
-#include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/event_log.h"
 #include "rknnd/v1/debug.grpc.pb.h"
@@ -57,7 +57,7 @@ class PushModel final
       : DebugCall(std::move(calls)), context_(context), reply_(reply) {}
 
   void Begin() {
-    if (!Enter(calls().daemon.doorman->Admit(*context_), 0)) return;
+    if (!Enter(calls().daemon.authenticator->Admit(*context_), 0)) return;
     OnLoop([this] { ReadOn(); });
   }
 
@@ -196,7 +196,7 @@ class Dump final : public grpc::ServerWriteReactor<v1::DebugDumpReply>,
       : DebugCall(std::move(calls)), context_(context), request_(request) {}
 
   void Begin() {
-    if (!Enter(calls().daemon.doorman->Admit(*context_),
+    if (!Enter(calls().daemon.authenticator->Admit(*context_),
                request_->ByteSizeLong() + kPiece)) {
       return;
     }
@@ -308,7 +308,7 @@ class Logs final : public grpc::ServerWriteReactor<v1::DebugLogLine>,
       : DebugCall(std::move(calls)), context_(context), request_(*request) {}
 
   void Begin() {
-    if (!Enter(calls().daemon.doorman->Admit(*context_), 0)) return;
+    if (!Enter(calls().daemon.authenticator->Admit(*context_), 0)) return;
     OnLoop([this] { Follow(); });
   }
 

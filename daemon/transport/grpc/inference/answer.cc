@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/utf8.h"
 #include "daemon/transport/grpc/inference/typed_contents.h"
 #include "inference/open_inference.pb.h"
 

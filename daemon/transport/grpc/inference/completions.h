@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::transport {
 

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "daemon/transport/grpc/admission.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/delivery_watch.h"
-#include "daemon/transport/grpc/doorman.h"
 #include "daemon/transport/grpc/inference/answer.h"
 #include "daemon/transport/grpc/inference/call_status.h"
 #include "daemon/transport/grpc/overload_log.h"
@@ -473,7 +473,7 @@ class InferCalls final : public grpc::CallbackGenericService {
         context->method() != "/inference.GRPCInferenceService/ModelInfer") {
       return CallbackGenericService::CreateReactor(context);
     }
-    auto peer = parts_.environment.doorman->Admit(*context);
+    auto peer = parts_.environment.authenticator->Admit(*context);
     if (!peer.ok()) return new RefusedCall(peer.status());
     if (streamed) return new StreamCall(parts_, context, *std::move(peer));
     auto* const call = new UnaryCall(parts_, context, *std::move(peer));

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
-#include "daemon/core/utf8.h"
-#include "daemon/transport/grpc/doorman.h"
+#include "daemon/core/terms/utf8.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/inference/call_status.h"
 #include "daemon/transport/grpc/inference/descriptions.h"
 #include "daemon/transport/grpc/inference/engine.h"
@@ -346,7 +346,7 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
   template <class Work>
   ServerUnaryReactor* Answer(CallbackServerContext* context, Work work) {
     ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const auto peer = environment_.doorman->Admit(*context);
+    const auto peer = environment_.authenticator->Admit(*context);
     reactor->Finish(ToGrpc(peer.ok() ? work(*peer) : peer.status()));
     return reactor;
   }
@@ -356,7 +356,7 @@ class InferenceEndpoint final : public GrpcEndpoint, public Base {
   template <class Work>
   ServerUnaryReactor* AnswerLater(CallbackServerContext* context, Work work) {
     ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const auto peer = environment_.doorman->Admit(*context);
+    const auto peer = environment_.authenticator->Admit(*context);
     if (peer.ok()) {
       work(reactor);
     } else {

@@ -22,7 +22,7 @@
 
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
-#include "daemon/core/buffer_key.h"
+#include "daemon/core/memory/buffer_key.h"
 #include "driver/tensor.h"
 
 namespace rknnd::transport {

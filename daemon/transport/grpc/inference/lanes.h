@@ -26,7 +26,7 @@
 #include "absl/status/statusor.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/session.h"
+#include "daemon/core/sessions/session.h"
 #include "daemon/transport/grpc/inference/inference_run.h"
 #include "daemon/transport/grpc/inference/model_view.h"
 

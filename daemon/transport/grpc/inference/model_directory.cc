@@ -11,7 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/sha256.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/utf8.h"
 
 namespace rknnd::transport {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
-#include "daemon/core/utf8.h"
+#include "daemon/core/terms/utf8.h"
 
 namespace rknnd::transport {
 namespace {

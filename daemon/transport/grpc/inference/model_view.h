@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/inference/datatype.h"
 #include "driver/device.h"
 #include "driver/tensor.h"

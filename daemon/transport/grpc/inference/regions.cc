@@ -13,7 +13,7 @@
 #include "base/posix/mutex.h"
 #include "base/posix/overflow.h"
 #include "base/status/status.h"
-#include "daemon/transport/grpc/doorman.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/session/translate.h"
 
 namespace rknnd::transport {

@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/core/buffer_key.h"
+#include "daemon/core/memory/buffer_key.h"
 #include "daemon/core/service.h"
 
 namespace rknnd::transport {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/core/testing/core_fixture.h"
-#include "daemon/transport/grpc/doorman.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::transport {

@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/environment.h"
 #include "daemon/transport/grpc/options.h"
 

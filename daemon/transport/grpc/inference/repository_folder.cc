@@ -31,7 +31,7 @@ namespace {
 constexpr std::array<const char*, 2> kEndings = {".onnx", ".rknn"};
 constexpr char kOptions[] = ".yml";
 constexpr char kFirstVersion[] = "1";
-constexpr size_t kNameBytes = 128;
+constexpr size_t kModelNameBytes = 128;
 // More digits than any counter of versions has, and no overflow.
 constexpr size_t kVersionDigits = 18;
 // As for models that come over the session socket: a page of text.
@@ -120,13 +120,13 @@ absl::Status CheckModelName(std::string_view name) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
            c == '-' || c == '.';
   };
-  if (!name.empty() && name.size() <= kNameBytes && name[0] != '.' &&
+  if (!name.empty() && name.size() <= kModelNameBytes && name[0] != '.' &&
       std::all_of(name.begin(), name.end(), allowed)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", Printable(name.substr(0, kNameBytes)),
-                   "' is no name of a model: 1 to ", kNameBytes,
+      absl::StrCat("'", Printable(name.substr(0, kModelNameBytes)),
+                   "' is no name of a model: 1 to ", kModelNameBytes,
                    " letters, digits, '_', '-' and '.', and no '.' first"));
 }
 

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/unique_fd.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::transport {
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kLargest = uint64_t{64} << 20;
 
-std::string BytesOf(const base::UniqueFd& fd) {
+std::string ContentsOf(const base::UniqueFd& fd) {
   struct stat status {};
   fstat(fd.get(), &status);
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
@@ -94,10 +94,10 @@ TEST_F(RepositoryFolderTest, EachLayoutIsFound) {
             (std::vector<std::string>{"2", "10"}));
   EXPECT_EQ(*folder_->Versions("folder"), std::vector<std::string>{"1"});
   EXPECT_EQ(*folder_->Versions("file"), std::vector<std::string>{"1"});
-  EXPECT_EQ(BytesOf(folder_->Read("versions", "10")->bytes), "v10");
-  EXPECT_EQ(BytesOf(folder_->Read("folder", "1")->bytes), "f");
+  EXPECT_EQ(ContentsOf(folder_->Read("versions", "10")->bytes), "v10");
+  EXPECT_EQ(ContentsOf(folder_->Read("folder", "1")->bytes), "f");
   EXPECT_EQ(folder_->Read("folder", "1")->name, "folder.rknn");
-  EXPECT_EQ(BytesOf(folder_->Read("file", "1")->bytes), "file");
+  EXPECT_EQ(ContentsOf(folder_->Read("file", "1")->bytes), "file");
   EXPECT_EQ(ReadCode("versions", "4"), absl::StatusCode::kNotFound);
   EXPECT_EQ(folder_->Versions("nobody").status().code(),
             absl::StatusCode::kNotFound);
@@ -125,8 +125,8 @@ TEST_F(RepositoryFolderTest, UploadIsSealedAndFreeOfTheFolder) {
   ASSERT_TRUE(upload.ok()) << upload.status();
   EXPECT_TRUE(base::HasSeals(upload->bytes.get(), base::Seals::kImmutable));
   Write("model.onnx", "after!");
-  EXPECT_EQ(BytesOf(upload->bytes), "before");
-  EXPECT_EQ(BytesOf(folder_->Read("model", "1")->bytes), "after!");
+  EXPECT_EQ(ContentsOf(upload->bytes), "before");
+  EXPECT_EQ(ContentsOf(folder_->Read("model", "1")->bytes), "after!");
 }
 
 TEST_F(RepositoryFolderTest, NamesThatLeadElsewhereAreRefused) {
@@ -222,7 +222,7 @@ TEST_F(RepositoryFolderTest, FilesOfARequestArePackedByVersion) {
   ASSERT_TRUE(packed.ok()) << packed.status();
   ASSERT_EQ(packed->size(), 2U);
   EXPECT_EQ((*packed)[0].first, "2");
-  EXPECT_EQ(BytesOf((*packed)[0].second.bytes), "two");
+  EXPECT_EQ(ContentsOf((*packed)[0].second.bytes), "two");
   EXPECT_EQ((*packed)[0].second.options, "mean_values: [[0]]\n");
   EXPECT_EQ((*packed)[1].first, "10");
   EXPECT_TRUE(

@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/core/service.h"
-#include "daemon/core/session.h"
-#include "daemon/core/types.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/types.h"
 
 namespace rknnd::transport {
 

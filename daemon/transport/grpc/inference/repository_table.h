@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/inference/repository.h"
 
 namespace rknnd::transport {

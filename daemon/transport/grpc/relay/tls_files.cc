@@ -20,14 +20,10 @@
 namespace rknnd::transport {
 namespace {
 
-template <class T, void (*Free)(T*)>
-struct Deleter {
-  void operator()(T* object) const { Free(object); }
-};
 void FreeBio(BIO* bio) { BIO_free(bio); }
-using Bio = std::unique_ptr<BIO, Deleter<BIO, FreeBio>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY, EVP_PKEY_free>>;
+using Bio = std::unique_ptr<BIO, OpenSslDeleter<BIO, FreeBio>>;
+using Certificate = std::unique_ptr<X509, OpenSslDeleter<X509, X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, OpenSslDeleter<EVP_PKEY, EVP_PKEY_free>>;
 
 absl::StatusOr<Bio> Open(const std::string& path, const char* option) {
   errno = 0;

@@ -13,6 +13,12 @@
 
 namespace rknnd::transport {
 
+// Owns what OpenSSL made.
+template <class T, void (*Free)(T*)>
+struct OpenSslDeleter {
+  void operator()(T* object) const { Free(object); }
+};
+
 // Reads certificate, key and client_ca: INVALID_ARGUMENT for what is no PEM or
 // does not belong together, FAILED_PRECONDITION for a key that others can read.
 // The result tells what will trouble clients, as a certificate that has

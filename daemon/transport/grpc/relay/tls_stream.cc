@@ -28,14 +28,11 @@ constexpr std::string_view kOffered = "\2h2";
 // Of TLS 1.2; those of 1.3 are all good.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-template <class T, void (*Free)(T*)>
-struct Deleter {
-  void operator()(T* object) const { Free(object); }
-};
-using Ssl = std::unique_ptr<SSL, Deleter<SSL, SSL_free>>;
-using Certificate = std::unique_ptr<X509, Deleter<X509, X509_free>>;
+using Ssl = std::unique_ptr<SSL, OpenSslDeleter<SSL, SSL_free>>;
+using Certificate = std::unique_ptr<X509, OpenSslDeleter<X509, X509_free>>;
 using Names =
-    std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES, GENERAL_NAMES_free>>;
+    std::unique_ptr<GENERAL_NAMES,
+                    OpenSslDeleter<GENERAL_NAMES, GENERAL_NAMES_free>>;
 
 int ChooseProtocol(SSL* /*ssl*/, const unsigned char** chosen,
                    unsigned char* size, const unsigned char* offers,

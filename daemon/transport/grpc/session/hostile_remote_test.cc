@@ -17,6 +17,7 @@ namespace rknnd::transport::testing {
 namespace {
 
 using base::Code;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr int kFailedPrecondition = static_cast<int>(Code::kFailedPrecondition);
@@ -298,9 +299,13 @@ TEST(HostileRemote, StoppingBringsTheEndsOfRunsThatAreThere) {
   const auto ended = client.WaitForRun(0);
   EXPECT_EQ(ended.code, Code::kOk) << ended.text;
   EXPECT_EQ(ended.outputs.size(), kBytes);
+  // Where the client still acknowledges bytes as the connection closes, gRPC
+  // tells it of that instead of our reason.
   const auto [code, text] = client.End();
   EXPECT_EQ(code, static_cast<int>(Code::kUnavailable));
-  EXPECT_THAT(text, HasSubstr("the daemon stops"));
+  EXPECT_THAT(text,
+              AnyOf(HasSubstr("the daemon stops"), HasSubstr("Broken pipe"),
+                    HasSubstr("Connection reset"), HasSubstr("Socket closed")));
   stopping.join();
 }
 

@@ -79,7 +79,7 @@ TEST(RemoteSession, AMismatchNamesBothSidesAndWhichToUpdate) {
   EXPECT_EQ(text, answer.failure());
 }
 
-TEST(RemoteSession, SessionsOfAllDoorsCount) {
+TEST(RemoteSession, SessionsOfAllTransportsCount) {
   TestDaemonOptions options;
   options.server_limits.sessions = 1;
   RemoteDaemon remote(options);

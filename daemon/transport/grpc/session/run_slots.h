@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/session/message.h"
 #include "daemon/transport/grpc/session/remote_buffers.h"
 

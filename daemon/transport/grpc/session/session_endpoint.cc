@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/mutex.h"
-#include "daemon/transport/grpc/doorman.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/session/stream.h"
 #include "rknnd/v1/remote.grpc.pb.h"
 
@@ -22,7 +22,7 @@ namespace {
 // How exact the deadlines of a stream are.
 constexpr base::Nanoseconds kTick = base::kSecond;
 // Streams that have not said Hello yet: as many as of local clients.
-constexpr size_t kMaxStrangers = 64;
+constexpr size_t kMaxPendingSessions = 64;
 
 absl::Status Stopping() {
   return absl::UnavailableError("the daemon stops and takes no new sessions");
@@ -38,7 +38,7 @@ class SessionEndpoint final
       : loop_(environment.loop) {
     auto shared = std::make_shared<TunnelEnvironment>();
     shared->daemon = environment;
-    shared->loop = std::make_shared<LoopDoor>(environment.loop);
+    shared->loop = std::make_shared<LoopQueue>(environment.loop);
     shared->sender = std::make_shared<Sender>();
     // One model as large as any may be, with the one whose weights it shares.
     shared->transfers =
@@ -70,14 +70,15 @@ class SessionEndpoint final
     {
       base::MutexLock lock(mutex_);
       if (stopped_) return Stopping();
-      size_t strangers = 0;
+      size_t pending = 0;
       for (const auto& [key, other] : streams_) {
-        strangers += other->is_stranger() ? 1 : 0;
+        pending += other->is_pending() ? 1 : 0;
       }
-      if (strangers >= kMaxStrangers) {
+      if (pending >= kMaxPendingSessions) {
         return absl::ResourceExhaustedError(
-            absl::StrCat("limit 'strangers' is ", kMaxStrangers,
-                         ": so many streams have not said Hello"));
+            absl::StrCat(kMaxPendingSessions,
+                         " streams have not said Hello, and no more may wait: "
+                         "come again later"));
       }
       first = streams_.empty();
       RemoteStream* const key = stream.get();
@@ -104,7 +105,7 @@ class SessionEndpoint final
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
       grpc::CallbackServerContext* context) override {
     if (stopping_) return RefuseRemoteStream(Stopping());
-    const auto peer = environment_->daemon.doorman->Admit(*context);
+    const auto peer = environment_->daemon.authenticator->Admit(*context);
     if (!peer.ok()) return RefuseRemoteStream(peer.status());
     return StartRemoteStream(environment_, ToSessionPeer(*peer), peer->account,
                              context, this);

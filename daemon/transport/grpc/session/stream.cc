@@ -172,7 +172,7 @@ class Stream final : public RemoteReactor,
 
   // ---- the owner's ----
 
-  [[nodiscard]] bool is_stranger() const override {
+  [[nodiscard]] bool is_pending() const override {
     return tunnel_->state() == Tunnel::State::kHello;
   }
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "daemon/core/types.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/session/tunnel.h"
 
 namespace grpc {
@@ -28,7 +28,7 @@ class RemoteStream {
  public:
   virtual ~RemoteStream() = default;
   // Whether its client has not said Hello yet. Thread: any.
-  [[nodiscard]] virtual bool is_stranger() const = 0;
+  [[nodiscard]] virtual bool is_pending() const = 0;
   // Ends what lasts too long. Thread: loop.
   virtual void Tick() = 0;
   // Ends its session now, and the call when its client has what is there for

@@ -23,10 +23,10 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
-#include "daemon/core/session.h"
-#include "daemon/core/types.h"
+#include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/environment.h"
-#include "daemon/transport/grpc/session/loop_door.h"
+#include "daemon/transport/grpc/session/loop_queue.h"
 #include "daemon/transport/grpc/session/message.h"
 #include "daemon/transport/grpc/session/outbox.h"
 #include "daemon/transport/grpc/session/remote_buffers.h"
@@ -40,7 +40,7 @@ namespace rknnd::transport {
 // What all tunnels share.
 struct TunnelEnvironment {
   GrpcEnvironment daemon;
-  std::shared_ptr<LoopDoor> loop;
+  std::shared_ptr<LoopQueue> loop;
   std::shared_ptr<Sender> sender;
   std::shared_ptr<TransferBudget> transfers;
   base::Nanoseconds unread = 0;  // as GrpcOptions::unread

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/core/events.h"
+#include "daemon/core/terms/events.h"
 #include "daemon/transport/session/event_log.h"
 
 namespace rknnd::transport::testing {

@@ -75,7 +75,7 @@ class TestDaemon {
   Workers& workers() { return *workers_; }
   Fences& fences() { return *fences_; }
   RecordingEventLog& log() { return log_; }
-  // What other doors are made of.
+  // What other share sockets are made of.
   base::EventLoop& loop() { return *loop_; }
   base::FakeClock& clock() { return clock_; }
   FailureLog& failures() { return *failures_; }

@@ -55,7 +55,6 @@ class LoadedProgram {
   Placement placement_;
   std::vector<std::byte> constants_, private_, internal_;
   std::vector<uint64_t> commands_;
-  uint64_t commands_at_ = 0;
   Memory memory_;
 };
 

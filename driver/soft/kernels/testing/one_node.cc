@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status/status.h"
+#include "driver/soft/kernels/expansion.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/threads.h"
 
@@ -109,6 +110,11 @@ OneNode& OneNode::Ints(Shape shape, std::vector<int64_t> values) {
   return *this;
 }
 
+OneNode& OneNode::OfType(DataType type, size_t i) {
+  graph_.values[static_cast<size_t>(graph_.nodes[0].inputs[i])].type = type;
+  return *this;
+}
+
 OneNode& OneNode::NoInput() {
   graph_.nodes[0].inputs.push_back(kNoValue);
   values_.emplace_back();
@@ -141,6 +147,12 @@ absl::StatusOr<std::vector<InferredOutput>> OneNode::Infer() const {
   if (op == nullptr) return absl::UnimplementedError(node.type);
   Graph graph = graph_;
   graph.values.emplace_back();
+  if (op->expand != nullptr) {
+    Expansion expansion(graph, node, kMaxNodes);
+    const absl::Status written = op->expand(NodeView(graph, node), expansion);
+    if (!written.ok()) return written;
+    return std::vector<InferredOutput>();
+  }
   return op->infer(NodeView(graph, node));
 }
 
@@ -230,8 +242,17 @@ absl::StatusOr<std::vector<float>> OneNode::Compute(uint32_t cores, int block) {
     inputs.back() = bytes.data();
     if (spec.type == DataType::kFloat32) {
       Place(spec, is_added ? added_ : values_[i], bytes.data());
-    } else {
+    } else if (constant != nullptr) {
       std::memcpy(bytes.data(), constant->data.data(), constant->data.size());
+    } else {
+      // Indices that nobody knows before the run.
+      for (size_t k = 0; k < values_[i].size(); ++k) {
+        if (spec.type == DataType::kInt32) {
+          As<int32_t>(bytes.data())[k] = static_cast<int32_t>(values_[i][k]);
+        } else {
+          As<int64_t>(bytes.data())[k] = static_cast<int64_t>(values_[i][k]);
+        }
+      }
     }
   }
   const TensorSpec& spec = tensors.outputs[0];

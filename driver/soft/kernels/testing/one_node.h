@@ -36,11 +36,14 @@ class OneNode {
   OneNode& Floats(Shape shape, std::vector<float> values);
   OneNode& Ints(Shape shape, std::vector<int64_t> values);
   OneNode& NoInput();
+  // Input `i` is of another type, whatever its numbers are.
+  OneNode& OfType(DataType type, size_t i = 0);
   OneNode& With(const std::string& name, Attribute value);
   // Fusion's: the tensor to add looks like the output.
   OneNode& Then(Activation activation, float alpha = 0.0F, float beta = 0.0F);
   OneNode& Plus(Shape shape, std::vector<float> values);
 
+  // Empty for an operator that is written out as others.
   [[nodiscard]] absl::StatusOr<std::vector<InferredOutput>> Infer() const;
   // The first output, dense. `block` above 1: inputs and output are blocked
   // where the operator allows it; `padding_is_zero` says whether the blocked

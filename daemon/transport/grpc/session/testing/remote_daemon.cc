@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/posix/sha256.h"
-#include "daemon/transport/grpc/doorman.h"
+#include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/request_budget.h"
 #include "daemon/transport/grpc/session/session_endpoint.h"
 #include "driver/tensor.h"
@@ -20,7 +20,7 @@
 namespace rknnd::transport::testing {
 namespace {
 
-std::span<const std::byte> BytesOf(const std::string& text) {
+std::span<const std::byte> ViewOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -32,7 +32,7 @@ std::string ModelOf(uint64_t bytes) {
 
 struct RemoteDaemon::Server {
   GrpcOptions options;
-  std::unique_ptr<GrpcDoorman> doorman;
+  std::unique_ptr<GrpcAuthenticator> authenticator;
   std::unique_ptr<RequestBudget> budget;
   std::unique_ptr<GrpcEndpoint> endpoint;
   std::unique_ptr<grpc::Server> server;
@@ -41,10 +41,10 @@ struct RemoteDaemon::Server {
 RemoteDaemon::RemoteDaemon(const TestDaemonOptions& options, bool insecure)
     : daemon_(options), server_(std::make_unique<Server>()) {
   server_->options.insecure = insecure;
-  auto doorman = GrpcDoorman::Create(server_->options, &daemon_.failures(),
-                                     &daemon_.clock());
-  EXPECT_TRUE(doorman.ok()) << doorman.status();
-  server_->doorman = *std::move(doorman);
+  auto authenticator = GrpcAuthenticator::Create(
+      server_->options, &daemon_.failures(), &daemon_.clock());
+  EXPECT_TRUE(authenticator.ok()) << authenticator.status();
+  server_->authenticator = *std::move(authenticator);
   server_->budget = std::make_unique<RequestBudget>(RequestBudget::Limits{
       server_->options.memory, server_->options.requests});
   GrpcEnvironment environment;
@@ -55,7 +55,7 @@ RemoteDaemon::RemoteDaemon(const TestDaemonOptions& options, bool insecure)
   environment.log = &daemon_.log();
   environment.failures = &daemon_.failures();
   environment.limits = options.limits;
-  environment.doorman = server_->doorman.get();
+  environment.authenticator = server_->authenticator.get();
   environment.budget = server_->budget.get();
   server_->endpoint = MakeSessionEndpoint(server_->options, environment);
   grpc::ServerBuilder builder;
@@ -164,7 +164,7 @@ bool RemoteClient::Take(const v1::ToClient& message) {
     }
     Pending::Reply& reply = pending_->replies[frame.request()];
     reply.answer.code = static_cast<base::Code>(frame.code());
-    const auto body = BytesOf(frame.body());
+    const auto body = ViewOf(frame.body());
     reply.answer.body.assign(body.begin(), body.end());
     reply.missing.assign(frame.attachments().begin(),
                          frame.attachments().end());
@@ -216,7 +216,7 @@ RemoteClient::Answer RemoteClient::SayHello() {
 
 base::Code RemoteClient::Upload(const std::string& model, size_t chunk) {
   wire::UploadModel upload;
-  upload.model = base::Sha256Of(BytesOf(model));
+  upload.model = base::Sha256Of(ViewOf(model));
   upload.name = "test-model";
   const auto body = wire::Encode(upload);
   EXPECT_TRUE(body.ok());
@@ -232,7 +232,7 @@ base::Code RemoteClient::CreateContext(uint32_t number,
                                        const std::string& model) {
   wire::CreateContext create{};
   create.context = number;
-  const auto id = base::Sha256Of(BytesOf(model));
+  const auto id = base::Sha256Of(ViewOf(model));
   std::memcpy(create.model, id.data(), id.size());
   return Call(wire::Verb::kCreateContext, create).code;
 }

@@ -1,0 +1,45 @@
+// What the registry knows of one model: for model_registry.cc, which changes
+// it, and model_registry_reports.cc, which tells of it.
+
+#ifndef DAEMON_CORE_MODELS_MODEL_ENTRY_H_
+#define DAEMON_CORE_MODELS_MODEL_ENTRY_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/models/load_turns.h"
+#include "daemon/core/models/loaded_model.h"
+#include "daemon/core/models/model_load.h"
+#include "daemon/core/models/model_registry.h"
+#include "daemon/core/terms/types.h"
+
+namespace rknnd::core {
+
+// Thread: loop.
+struct ModelEntry {
+  std::pair<ModelId, uint64_t> key;
+  ModelState state = ModelState::kLoading;
+  std::shared_ptr<const LoadedModel> model;  // kResident, kGrace
+  uint32_t uses = 0;
+  bool used = false;  // some context had it
+  uint64_t loads = 0;
+  uint32_t reach = 0;
+  uint64_t timer = 0;  // kGrace
+  uint64_t grace = 0;  // kGrace: since when, in the order of such periods
+  std::string payer;   // in whose turn it was loaded
+  // kLoading: what is tried when the attempt under way fails, and who waits.
+  std::deque<std::shared_ptr<ModelLoad>> attempts;
+  std::vector<ModelRegistry::UseCallback> waiters;
+  // Of the attempt under way; who joins it may have an earlier turn.
+  std::shared_ptr<LoadTurns::Work> turn;
+  bool restores = false;          // it is one of the quick loader's
+  std::vector<LoadPayer> joined;  // who did so
+};
+
+}  // namespace rknnd::core
+
+#endif  // DAEMON_CORE_MODELS_MODEL_ENTRY_H_

@@ -1,0 +1,132 @@
+// Streams of frames that a session's program plans, and what of the NPU's time
+// is kept for them. Called on the loop with a client's numbers.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "daemon/core/accounts/share.h"
+#include "daemon/core/scheduling/admission.h"
+#include "daemon/core/scheduling/leases.h"
+#include "daemon/core/sessions/session_impl.h"
+
+namespace rknnd::core {
+
+Board ServiceParts::board() const {
+  Board board;
+  board.cores =
+      static_cast<uint32_t>((uint64_t{1} << device->info().cores) - 1);
+  board.lent = leases->lent();
+  board.lent_to = leases->HolderOf(board.lent);
+  return board;
+}
+
+absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+  if (request.streams < 1 || request.streams > kMostStreams) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.streams, " streams were asked for, 1 to ",
+                     kMostStreams, " are possible at once"));
+  }
+  if (request.reserve && (request.streams != 1 || request.context == 0)) {
+    return absl::InvalidArgumentError(
+        "room is kept for the frames of one context: name it, and one stream");
+  }
+  Stream asked;
+  asked.priority = UnderCeiling(request.priority, share_->policy().ceiling);
+  asked.rate_mhz = request.rate_mhz;
+  asked.count = request.streams;
+  std::shared_ptr<const LoadedModel> model;
+  uint32_t row = 0;
+  uint32_t mask = request.core_mask;
+  if (request.context != 0) {
+    const auto found = contexts_.find(request.context);
+    if (found == contexts_.end()) return NoContext(request.context);
+    const Context& context = found->second;
+    model = context.run->model();
+    row = RowOf(context);
+    if (mask == 0) mask = context.core_mask;
+    // No more than its jobs will have.
+    asked.priority =
+        UnderCeiling(asked.priority, context.run->traits().priority);
+    if (request.reserve && context.run->traits().info_only) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "context ", request.context,
+          " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and will not run: "
+          "no room is kept for it"));
+    }
+  } else {
+    model = parts_->models->Resident(request.model);
+    if (model == nullptr) {
+      return absl::NotFoundError(
+          "that model is not loaded: make a context of it first");
+    }
+    row = model->info().largest;
+  }
+  auto cores = ResolveCoreMask(mask, parts_->device->info());
+  if (!cores.ok()) return cores.status();
+  // A context's own may be of a time when more was allowed.
+  if (request.context == 0 || request.core_mask != 0) {
+    RKNND_RETURN_IF_ERROR(CheckMine(*cores, mask));
+    if ((cores->cores & ~MyCores()) != 0) {
+      cores->cores = tenant_->CoreInTurn(MyCores());
+    }
+  }
+  asked.model = model->name;
+  asked.cores = *cores;
+
+  // What never ran here under this name may have run for others.
+  std::shared_ptr<const LoadedModel> runs = parts_->models->Resident(model->id);
+  const RunEstimate estimate =
+      EstimateRun(runs == nullptr ? *model : *runs, row, asked.cores);
+  asked.run = estimate.run;
+  Admission answer;
+  if (asked.run > 0) {
+    answer = PlanStream(parts_->streams_but(id_, request.context), asked,
+                        parts_->board());
+    answer.measured = estimate.measured;
+  } else {
+    answer.reason = absl::StrCat(
+        "model '", model->name,
+        "' has never run here, and no timing model tells how long it takes: "
+        "run it once, and ask again");
+  }
+  if (request.rate_mhz == 0) {
+    streams_.erase(request.context);
+  } else if (request.reserve && answer.fits) {
+    streams_[request.context] = {request.rate_mhz, asked.priority,
+                                 request.core_mask};
+  }
+  return answer;
+}
+
+uint32_t SessionImpl::RowOf(const Context& context) {
+  const BindingSet& bindings = context.bindings.first();
+  return bindings.chosen() ? bindings.row()
+                           : context.run->model()->info().largest;
+}
+
+void SessionImpl::AppendStreams(uint32_t but,
+                                std::vector<Stream>* streams) const {
+  for (const auto& [number, kept] : streams_) {
+    const auto found = contexts_.find(number);
+    if (number == but || found == contexts_.end()) continue;
+    const Context& context = found->second;
+    const LoadedModel& model = *context.run->model();
+    // A mask that was changed since may name other cores.
+    const auto cores = ResolveCoreMask(
+        kept.core_mask == 0 ? context.core_mask : kept.core_mask,
+        parts_->device->info());
+    if (!cores.ok()) continue;
+    Stream& stream = streams->emplace_back();
+    stream.model = model.name;
+    stream.cores = *cores;
+    stream.priority = kept.priority;
+    stream.rate_mhz = kept.rate_mhz;
+    stream.run = EstimateRun(model, RowOf(context), *cores).run;
+  }
+}
+
+}  // namespace rknnd::core

@@ -1,0 +1,3 @@
+from .rknn import RKNN
+
+__all__ = ["RKNN"]

@@ -1,0 +1,1 @@
+"""Helpers of the vendor's package; none is in this version."""

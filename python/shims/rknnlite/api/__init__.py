@@ -1,0 +1,3 @@
+from .rknn_lite import RKNNLite
+
+__all__ = ["RKNNLite"]
