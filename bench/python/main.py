@@ -128,7 +128,7 @@ def imports():
             done = subprocess.run(
                 [sys.executable, "-c", "import numpy, time; t = time.process_time(); " + code +
                  "; print(time.process_time() - t)"], capture_output=True, check=True,
-                env=dict(os.environ, PYTHONPATH=os.path.join(TREE, "python")))
+                env=dict(os.environ, PYTHONPATH=support.MODULES))
             times.append(float(done.stdout))
         return min(times) * 1000
 

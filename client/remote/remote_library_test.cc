@@ -21,8 +21,11 @@ bool forked_child = false;
 
 // Asked by the sanitizer of leaks before it looks. gRPC's threads are not in a
 // forked child, so what only their stacks point to looks like leaks there.
+// It is found by its name at run time, so it must be visible.
 // NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
-extern "C" int __lsan_is_turned_off() { return forked_child ? 1 : 0; }
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
+  return forked_child ? 1 : 0;
+}
 
 namespace rknnd::client {
 namespace {

@@ -14,12 +14,13 @@ from .errors import Error
 
 def shims_folder() -> str:
     """The folder, for PYTHONPATH. Raises Error if it was not installed."""
-    here = os.path.dirname(os.path.realpath(__file__))
+    here = os.path.dirname(os.path.abspath(__file__))
+    beside = os.path.dirname(here)  # the path's own, also where `here` is a link
     for folder in (os.path.join(here, "_shims"),
-                   os.path.join(here, "..", "shims"),
-                   os.path.join(here, "..", "..", "rknnd-shims")):
+                   os.path.join(beside, "shims"),
+                   os.path.join(os.path.dirname(beside), "rknnd-shims")):
         if os.path.isdir(os.path.join(folder, "rknnlite")):
-            return os.path.normpath(folder)
+            return folder
     raise Error("the folder with rknnlite and rknn is not beside this module")
 
 

@@ -16,7 +16,9 @@ BUILD = os.environ["RKNND_BUILD"]
 SOURCE = os.environ["RKNND_SOURCE"]
 PATIENCE = 60.0
 
-sys.path.insert(0, os.path.join(SOURCE, "python"))
+# The build tree's links to the modules, in the folders of an installation.
+MODULES = os.path.join(BUILD, "lib", "python3", "dist-packages")
+sys.path.insert(0, MODULES)
 
 
 def eventually(what, patience=PATIENCE):
@@ -107,7 +109,7 @@ def start_python(code, *arguments, environment=None, path=None):
     """A program of its own, whose input, output and errors are pipes."""
     values = dict(os.environ)
     values["PYTHONPATH"] = path or os.pathsep.join(
-        [os.path.join(SOURCE, "python"), os.path.dirname(os.path.abspath(__file__))])
+        [MODULES, os.path.dirname(os.path.abspath(__file__))])
     values.update(environment or {})
     return subprocess.Popen([sys.executable, "-X", "faulthandler", "-c", code, *arguments],
                             env=values, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
