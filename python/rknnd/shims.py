@@ -14,13 +14,15 @@ from .errors import Error
 
 def shims_folder() -> str:
     """The folder, for PYTHONPATH. Raises Error if it was not installed."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    beside = os.path.dirname(here)  # the path's own, also where `here` is a link
-    for folder in (os.path.join(here, "_shims"),
-                   os.path.join(beside, "shims"),
-                   os.path.join(os.path.dirname(beside), "rknnd-shims")):
-        if os.path.isdir(os.path.join(folder, "rknnlite")):
-            return folder
+    # A link to this module may stand in an installation's folders, or lead there.
+    for file in (os.path.abspath(__file__), os.path.realpath(__file__)):
+        here = os.path.dirname(file)
+        beside = os.path.dirname(here)
+        for folder in (os.path.join(here, "_shims"),
+                       os.path.join(beside, "shims"),
+                       os.path.join(os.path.dirname(beside), "rknnd-shims")):
+            if os.path.isdir(os.path.join(folder, "rknnlite")):
+                return folder
     raise Error("the folder with rknnlite and rknn is not beside this module")
 
 

@@ -108,6 +108,15 @@ class ShapeTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "not in this version"):
             custom_op.get_node_attr(None, "x")
 
+    def test_found_by_links_in_and_to_an_installation(self):
+        find = "import rknnd; print(rknnd.shims_folder())"
+        self.assertEqual(support.run_python(find)[0].strip(), os.path.join(
+            support.BUILD, "lib", "python3", "rknnd-shims"))
+        with tempfile.TemporaryDirectory() as elsewhere:
+            os.symlink(os.path.join(support.MODULES, "rknnd"), elsewhere + "/rknnd")
+            found = support.run_python(find, path=elsewhere)[0].strip()
+        self.assertTrue(os.path.isfile(found + "/rknnlite/__init__.py"), found)
+
     def test_logging_of_the_host_stays_whole(self):
         out, _ = support.run_python(
             "import logging\n"
