@@ -1,231 +1,49 @@
-// Puts the parts of daemon/core together; sessions, leases and draining. Called
-// by the transports on the loop.
-//
-// Torn down in this order: sessions (closed before), the registry's timers,
-// arenas, then parts as their last holder, a job perhaps, lets go of them.
+// What a Service does: lets sessions in, lends cores, drains, and passes the
+// transports' questions on. Called by the transports on the loop.
 
 #include "daemon/core/service.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/core/memory/buffer_keys.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
 #include "daemon/core/service_impl.h"
 #include "daemon/core/terms/events.h"
 
 namespace rknnd::core {
-namespace {
-
-uint32_t AllCores(uint32_t count) {
-  return static_cast<uint32_t>((uint64_t{1} << count) - 1);
-}
-
-}  // namespace
-
-Service::Impl::Impl(const ServiceOptions& options)
-    : clock(options.clock),
-      faults(options.faults),
-      incoherent(options.incoherent),
-      started(options.clock->Now()),
-      parts(std::make_shared<ServiceParts>()),
-      foreign(std::make_shared<ForeignWatch>(
-          options.foreign_users, options.pager, options.loop, options.clock)),
-      options_(options) {
-  std::shared_ptr<ModelCache> cache;
-  if (!options.cache_dir.empty()) {
-    auto opened = ModelCache::Open(options.cache_dir, options.cache_limit,
-                                   options.device->info().compiler);
-    cache_status = opened.status();
-    if (opened.ok()) {
-      cache = *std::move(opened);
-      cache_status = cache->writable();
-      keeps_models = cache_status.ok();
-    }
-  }
-
-  parts->device = options.device;
-  parts->heaps = options.heaps;
-  parts->physical = options.physical;
-  parts->loop = options.loop;
-  parts->pager = options.pager;
-  parts->log = options.log;
-  parts->limits = options.limits;
-  parts->vendor_sharing = options.vendor_sharing;
-  parts->ledger = Ledger::Create(AddressSpace(), "address_space");
-  parts->ledger->SetBudget(AddressSpace(), options_.kept_free);
-  parts->count = [this](const Tenant& tenant, const CountLimit& limit) {
-    return Count(tenant, limit);
-  };
-  parts->common = [this](const Tenant& tenant, CommonKind kind) {
-    return CheckCommon(tenant, kind);
-  };
-  parts->leases =
-      std::make_shared<Leases>(AllCores(options.device->info().cores));
-  parts->streams_but = [this](SessionId session, uint32_t context) {
-    return StreamsBut(session, context);
-  };
-  parts->sram = std::make_shared<core::Sram>(parts->device->info().sram_total);
-  parts->keys = std::make_shared<BufferKeys>();
-  parts->internal_memory = parts->ledger->Open("internal memory");
-
-  ModelRegistry::Parts registry;
-  registry.device = options.device;
-  registry.loop = options.loop;
-  registry.loader = options.loader;
-  registry.quick_loader = options.quick_loader;
-  registry.clock = options.clock;
-  registry.pager = options.pager;
-  registry.timers = options.timers;
-  registry.grace = options.model_grace;
-  registry.ledger = parts->ledger;
-  registry.cache = std::move(cache);
-  registry.keeper = options.keeper;
-  registry.log = options.log;
-  registry.spare =
-      std::make_shared<SpareMemory>(options.loader, options.give_back_memory);
-  registry.vendor_sharing = options.vendor_sharing;
-  parts->models = ModelRegistry::Create(std::move(registry));
-  parts->models->set_gone([weak = std::weak_ptr<ServiceParts>(parts)] {
-    if (const auto all = weak.lock()) all->runner->arenas().Refit();
-  });
-  parts->ledger->set_reclaim(
-      [weak = std::weak_ptr<ModelRegistry>(parts->models),
-       all = std::weak_ptr<ServiceParts>(parts)] {
-        const auto service = all.lock();
-        if (service != nullptr && service->runner != nullptr &&
-            service->runner->policies().shared_runs->DropIdle()) {
-          return true;
-        }
-        const auto models = weak.lock();
-        return models != nullptr && models->DropLongestUnused();
-      });
-
-  RunnerImpl::Parts runner;
-  runner.device = options.device;
-  runner.clock = options.clock;
-  runner.isolate = options.isolate;
-  runner.waker = options.waker;
-  runner.fences = options.fences;
-  runner.hang = options.scheduling.hang;
-  runner.fence_timeout = options.scheduling.fence_timeout;
-  runner.hung =
-      [this, loop = options.loop, log = options.log,
-       weak = std::weak_ptr<Drain>(parts->drain)](const HangReport& report) {
-        loop->Post([this, log, weak, report] {
-          // It lasts as long as the service does.
-          if (weak.expired()) return;
-          if (log != nullptr) {
-            EventFields fields = FieldsOf(report);
-            if (const auto found = sessions.find(report.session);
-                found != sessions.end()) {
-              fields.pid = found->second->peer().pid;
-              fields.comm = found->second->peer().comm;
-            }
-            log->LogEvent(kDaemonLogWarning, Describe(report), fields);
-          }
-          if (report.ended) return;
-          traces->WriteFile(absl::StrCat("a job of ", report.holder, " hangs"));
-        });
-      };
-  // A session has no more slots.
-  runner.jobs_per_context =
-      std::min(options.limits.jobs_per_context, kJobSlots);
-  runner.scheduler = std::make_unique<FairScheduler>(
-      options.device->info().cores, runner.jobs_per_context + 1,
-      options.scheduling, options.clock);
-  SharedRuns::Parts shared;
-  shared.paging = parts->paging();
-  shared.clock = options.clock;
-  shared.timers = options.timers;
-  shared.scheduler = runner.scheduler.get();
-  shared.account = parts->ledger->Open("shared answers", "shared answers",
-                                       SharedRuns::kMostBytes);
-  runner.shared_runs = std::make_shared<SharedRuns>(std::move(shared));
-  runner.arenas =
-      std::make_shared<Arenas>(parts->paging(), parts->internal_memory);
-  runner.arenas->set_needs([weak = std::weak_ptr<ModelRegistry>(parts->models),
-                            cores = options.device->info().cores] {
-    const auto models = weak.lock();
-    return models == nullptr ? std::vector<uint64_t>()
-                             : models->ArenaNeeds(cores);
-  });
-  runner.idle = [this, loop = options.loop,
-                 weak = std::weak_ptr<Drain>(parts->drain)] {
-    loop->Post([this, weak] {
-      const auto alive = weak.lock();
-      // One that was undone meanwhile may have begun anew.
-      if (alive != nullptr && parts->runner->ends().IsIdle()) alive->End();
-    });
-  };
-  runner.freed = [this, loop = options.loop,
-                  weak = std::weak_ptr<Drain>(parts->drain)] {
-    loop->Post([this, weak] {
-      if (weak.lock() != nullptr) SettleLeases();
-    });
-  };
-  parts->runner = std::make_shared<RunnerImpl>(std::move(runner));
-  Traces::Parts timeline;
-  timeline.recorder = parts->runner->policies().attribution->recorder_ptr();
-  timeline.clock = options.clock;
-  timeline.loop = options.loop;
-  timeline.pager = options.pager;
-  timeline.timers = options.timers;
-  timeline.log = options.log;
-  timeline.cores = options.device->info().cores;
-  timeline.device = absl::StrCat(options.device->info().kind, ", ",
-                                 options.device->info().soc);
-  timeline.folder = options.trace_dir;
-  traces = Traces::Create(std::move(timeline));
-  parts->models->SetPreloaded(options.preload, options.limits.model_bytes);
-}
-
-Service::Impl::~Impl() {
-  for (auto& [id, session] : sessions) session->End();
-  sessions.clear();
-  traces->Stop();
-  parts->models->Stop();
-  // A transport may still hold a gate, and by it the runner.
-  parts->runner->arenas().Stop();
-  parts->runner->policies().shared_runs->Stop();
-  // And a session, which has ended.
-  parts->count = nullptr;
-  parts->common = nullptr;
-  parts->streams_but = nullptr;
-  parts->drain = nullptr;
-}
 
 absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     SessionPeer peer, std::shared_ptr<CompletionSink> completions,
     std::shared_ptr<LogSink> log) {
-  if (absl::Status room = CheckSessions(peer); !room.ok()) return room;
-  auto tenant = TenantOf(peer);
+  RKNND_RETURN_IF_ERROR(common_->CheckSession(peer));
+  auto tenant = tenants_->Of(peer);
+  std::vector<const SessionPeer*> peers = sessions.PeersOf(*tenant);
+  peers.push_back(&peer);
+  tenants_->SetLimits(*tenant, peers);
   if (!peer.admin) {
     // Operators may always look.
-    absl::Status room =
-        tenant->Check(kSessionLimit, Count(*tenant, kSessionLimit));
-    room.Update(CheckCommon(*tenant, CommonKind::kSessions));
-    room.Update(CheckCommon(*tenant, CommonKind::kDescriptors));
-    room.Update(CheckCommon(*tenant, CommonKind::kMappings));
+    absl::Status room = sessions.CheckTenant(*tenant, kSessionLimit);
+    for (const CommonKind kind :
+         {CommonKind::kSessions, CommonKind::kDescriptors,
+          CommonKind::kMappings}) {
+      room.Update(common_->Check(*tenant, kind));
+    }
     if (!room.ok()) return room;
   }
   const SessionId id = next_session_++;
   recorder().NameSession(id, peer);
-  auto share = ShareOf(peer, *tenant);
+  auto share = tenants_->ShareOf(peer, *tenant);
   auto session = std::make_shared<SessionImpl>(
       id, std::move(peer), parts, std::move(tenant), std::move(share),
       std::move(completions), std::move(log));
-  sessions[id] = session;
+  sessions.Add(session);
   return session;
 }
 
 void Service::Impl::CloseSession(SessionId id) {
-  const auto found = sessions.find(id);
-  if (found == sessions.end()) return;
-  const std::shared_ptr<SessionImpl> session = std::move(found->second);
-  sessions.erase(found);
+  const std::shared_ptr<SessionImpl> session = sessions.Take(id);
+  if (session == nullptr) return;
   session->End();
   if (session->abandoned() > 0 && parts->log != nullptr) {
     EventFields fields = FieldsOf(id, session->peer());
@@ -241,23 +59,36 @@ void Service::Impl::CloseSession(SessionId id) {
   if (parts->leases->GiveBack(id)) ApplyLeases();
 }
 
-std::vector<Stream> Service::Impl::StreamsBut(SessionId session,
-                                              uint32_t context) const {
-  std::vector<Stream> streams;
-  for (const auto& [id, other] : sessions) {
-    other->AppendStreams(id == session ? context : 0, &streams);
+absl::Status Service::Impl::Reconfigure(const LiveOptions& options) {
+  RKNND_RETURN_IF_ERROR(
+      CheckCores(options.scheduling, parts->device->info().cores));
+  const uint32_t jobs_per_context = parts->limits.jobs_per_context;
+  options_ = options;
+  parts->limits = options.limits;
+  parts->limits.jobs_per_context = jobs_per_context;
+  parts->ledger->SetBudget(AddressSpace(), options_.kept_free);
+  for (const auto& [id, session] : sessions) {
+    session->TakeLimits();
+    tenants_->SetLimits(*session->tenant(),
+                        sessions.PeersOf(*session->tenant()));
+    session->share().SetPolicy(
+        ResolvePolicy(options_.scheduling, session->peer()));
   }
-  return streams;
+  ModelRegistry& models = *parts->models;
+  models.set_grace(options.model_grace);
+  models.SetCacheLimit(options.cache_limit);
+  models.SetPreloaded(options.preload, options.limits.model_bytes);
+  return absl::OkStatus();
 }
 
 void Service::Impl::Lease(SessionId id, uint32_t cores,
                           const std::string& command,
                           std::function<void(absl::Status)> done) {
-  const auto found = sessions.find(id);
-  if (found == sessions.end()) {
+  const SessionImpl* session = sessions.Find(id);
+  if (session == nullptr) {
     return done(absl::FailedPreconditionError("the session has ended"));
   }
-  const int32_t pid = found->second->peer().pid;
+  const int32_t pid = session->peer().pid;
   // By pointer: the callback outlives what is refused.
   const auto held =
       std::make_shared<std::function<void(absl::Status)>>(std::move(done));
@@ -283,14 +114,14 @@ void Service::Impl::SettleLeases() {
 
 void Service::Impl::BeginDrain(Drain::Reason reason,
                                std::function<void(absl::Status)> done) {
-  const bool first = !parts->drain->refuses();
-  parts->drain->Begin(reason, std::move(done));
+  const bool first = !parts->drain.refuses();
+  parts->drain.Begin(reason, std::move(done));
   if (first) TellDraining(true);
   parts->runner->ends().SetDraining(true);
 }
 
 absl::Status Service::Impl::UndoDrain() {
-  RKNND_RETURN_IF_ERROR(parts->drain->Undo());
+  RKNND_RETURN_IF_ERROR(parts->drain.Undo());
   parts->runner->ends().SetDraining(false);
   TellDraining(false);
   return absl::OkStatus();
@@ -330,6 +161,12 @@ absl::StatusOr<std::shared_ptr<Session>> Service::OpenSession(
   return impl_->OpenSession(std::move(peer), std::move(completions),
                             std::move(log));
 }
+
+absl::Status Service::Reconfigure(const LiveOptions& options) {
+  return impl_->Reconfigure(options);
+}
+
+const SessionLimits& Service::limits() const { return impl_->parts->limits; }
 
 void Service::CloseSession(SessionId session) { impl_->CloseSession(session); }
 

@@ -27,9 +27,7 @@ std::vector<UserReport> Service::Impl::Users() const {
   }
   std::vector<UserReport> reports;
   for (auto& [uid, user] : users) {
-    const auto known = tenants_.find(absl::StrCat("user ", uid));
-    const auto tenant =
-        known == tenants_.end() ? nullptr : known->second.lock();
+    const auto tenant = tenants_->FindUser(uid);
     if (tenant != nullptr) {
       user.memory = tenant->account()->held().total();
       user.memory_limit = tenant->limits().memory;
@@ -58,7 +56,7 @@ StatusReport Service::Status() const {
   report.jobs_shared = runner.policies().attribution->shared();
   report.jobs_hung = runner.hung();
   report.cores_hung = runner.cores_hung();
-  report.draining = impl_->parts->drain->refuses();
+  report.draining = impl_->parts->drain.refuses();
   report.resets = impl_->parts->device->resets();
   for (uint32_t core = 0; core < report.device.cores; ++core) {
     CoreReport& added = report.cores.emplace_back(runner.Report(core));
@@ -73,11 +71,11 @@ StatusReport Service::Status() const {
       added.model = impl_->recorder().ModelName(running.model);
       added.running =
           std::max<base::Nanoseconds>(impl_->clock->Now() - running.started, 1);
-      const auto owner = impl_->sessions.find(running.session);
-      added.holder = owner == impl_->sessions.end()
+      const SessionImpl* owner = impl_->sessions.Find(running.session);
+      added.holder = owner == nullptr
                          ? absl::StrCat("session ", running.session, " (pid ",
                                         running.pid, ", which has gone)")
-                         : owner->second->holder();
+                         : owner->holder();
     }
   }
   for (const LentCores& lent : impl_->parts->leases->list()) {
@@ -89,7 +87,7 @@ StatusReport Service::Status() const {
   }
   report.foreign_users = impl_->foreign->users();
   report.admitted_ppm =
-      AdmittedPpm(impl_->StreamsBut(0, 0), impl_->parts->board());
+      AdmittedPpm(impl_->sessions.StreamsBut(0, 0), impl_->parts->board());
   report.memory = impl_->parts->ledger->totals();
   report.sram_free = impl_->parts->sram->free();
   report.cache_syncs = impl_->parts->device->cache_syncs();

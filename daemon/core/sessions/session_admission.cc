@@ -84,8 +84,8 @@ absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
   asked.run = estimate.run;
   Admission answer;
   if (asked.run > 0) {
-    answer = PlanStream(parts_->streams_but(id_, request.context), asked,
-                        parts_->board());
+    answer = PlanStream(parts_->sessions->StreamsBut(id_, request.context),
+                        asked, parts_->board());
     answer.measured = estimate.measured;
   } else {
     answer.reason = absl::StrCat(

@@ -59,7 +59,7 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
       buffers_(parts_->paging(), &turns_, account_, &parts_->limits, [this] {
         RKNND_RETURN_IF_ERROR(
             CheckTenant(kBufferLimit, CommonKind::kDescriptors));
-        return parts_->common(*tenant_, CommonKind::kMappings);
+        return parts_->common->Check(*tenant_, CommonKind::kMappings);
       }) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
@@ -69,7 +69,7 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
 void SessionImpl::End() {
   if (ended_) return;
   ended_ = true;
-  presence_.reset();
+  presence_.End();
   abandoned_ = gate_->End();
   pending_.clear();
   streams_.clear();
@@ -406,16 +406,13 @@ uint64_t SessionImpl::descriptors_taken() const {
 
 absl::Status SessionImpl::CheckTenant(const CountLimit& limit,
                                       CommonKind kind) const {
-  if (tenant_->limits().*limit.limit != 0) {
-    RKNND_RETURN_IF_ERROR(
-        tenant_->Check(limit, parts_->count(*tenant_, limit)));
-  }
-  return parts_->common(*tenant_, kind);
+  RKNND_RETURN_IF_ERROR(parts_->sessions->CheckTenant(*tenant_, limit));
+  return parts_->common->Check(*tenant_, kind);
 }
 
 absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (parts_->drain->refuses()) {
+  if (parts_->drain.refuses()) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new contexts");
   }
@@ -436,7 +433,7 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
   }
   RKNND_RETURN_IF_ERROR(CheckTenant(kContextLimit, CommonKind::kContexts));
   // Its model may have to be loaded.
-  return parts_->common(*tenant_, CommonKind::kMappings);
+  return parts_->common->Check(*tenant_, CommonKind::kMappings);
 }
 
 const Context* SessionImpl::FindContext(uint32_t number) const {

@@ -25,8 +25,11 @@
 #include "daemon/core/running/runner_impl.h"
 #include "daemon/core/scheduling/admission.h"
 #include "daemon/core/scheduling/leases.h"
+#include "daemon/core/sessions/common_limits.h"
 #include "daemon/core/sessions/drain.h"
+#include "daemon/core/sessions/open_sessions.h"
 #include "daemon/core/sessions/session.h"
+#include "daemon/core/terms/presence.h"
 #include "driver/device.h"
 #include "driver/memory/heap.h"
 #include "driver/memory/physical.h"
@@ -36,9 +39,6 @@ namespace rknnd::core {
 // Levels of what clients are told, of those of RKNN_LOG_LEVEL.
 inline constexpr uint32_t kLogWarning = 2;
 inline constexpr uint32_t kLogInfo = 3;
-
-// What all users' sessions take of together, beside memory.
-enum class CommonKind { kSessions, kContexts, kDescriptors, kMappings };
 
 // What all sessions share. Thread: loop.
 struct ServiceParts {
@@ -50,8 +50,7 @@ struct ServiceParts {
   LogSink* log = nullptr;           // the daemon's; or null
   SessionLimits limits;
   bool vendor_sharing = false;
-  // Null once the service has gone, which jobs that outlive it see by that.
-  std::shared_ptr<Drain> drain = std::make_shared<Drain>();
+  Drain drain;
   std::shared_ptr<Ledger> ledger;
   std::shared_ptr<Account> internal_memory;  // arenas
   std::shared_ptr<ModelRegistry> models;
@@ -59,16 +58,12 @@ struct ServiceParts {
   std::shared_ptr<Sram> sram;
   std::shared_ptr<BufferKeys> keys;
 
-  // What each of a tenant's sessions holds of what is limited.
-  std::function<std::vector<Holding>(const Tenant&, const CountLimit&)> count;
-  // Whether what all of them have leaves one more of the kind to a tenant.
-  std::function<absl::Status(const Tenant&, CommonKind)> common;
+  // The service's own: nobody asks them once its session has ended.
+  const OpenSessions* sessions = nullptr;
+  const CommonLimits* common = nullptr;
 
   std::shared_ptr<Leases> leases;
-  // All streams that room is kept for, but that of one context.
-  std::function<std::vector<Stream>(SessionId session, uint32_t context)>
-      streams_but;
-  // What there is for them.
+  // The cores there are for streams.
   [[nodiscard]] Board board() const;
 
   [[nodiscard]] Paging paging() const { return {device, heaps, loop, pager}; }
@@ -239,8 +234,7 @@ class SessionImpl final : public Session,
   const std::shared_ptr<JobGateImpl> gate_;
 
   bool ended_ = false;
-  // Until it has ended: to those who do something for it alone.
-  std::shared_ptr<const void> presence_ = std::make_shared<char>();
+  Presence presence_;
   size_t abandoned_ = 0;
   uint64_t next_token_ = 1;
   uint32_t uploads_ = 0;

@@ -60,13 +60,13 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
 }
 
 LoadPayer SessionImpl::payer() const {
-  return {tenant_->name(), share_->policy().weight, presence_};
+  return {tenant_->name(), share_->policy().weight, presence_.token()};
 }
 
 absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
     const ModelUpload& upload) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (parts_->drain->refuses()) {
+  if (parts_->drain.refuses()) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new models");
   }
@@ -75,8 +75,9 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
         absl::StrCat(account_->holder(), " has ", uploads_,
                      " models to load already: wait until one is loaded"));
   }
-  RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kDescriptors));
-  RKNND_RETURN_IF_ERROR(parts_->common(*tenant_, CommonKind::kMappings));
+  RKNND_RETURN_IF_ERROR(
+      parts_->common->Check(*tenant_, CommonKind::kDescriptors));
+  RKNND_RETURN_IF_ERROR(parts_->common->Check(*tenant_, CommonKind::kMappings));
   const std::string name = NameForMessages(upload.name, upload.id);
   RKNND_ASSIGN_OR_RETURN(uint64_t size,
                          CheckModelFile(upload.bytes, upload.options,

@@ -24,7 +24,8 @@ absl::Status SessionImpl::RegisterFence(Fence fence) {
         parts_->limits.fences,
         ": release those that no run will name any more, or raise the limit"));
   }
-  if (absl::Status room = parts_->common(*tenant_, CommonKind::kDescriptors);
+  if (absl::Status room =
+          parts_->common->Check(*tenant_, CommonKind::kDescriptors);
       !room.ok()) {
     return room;
   }
