@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/core/memory/buffer_keys.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/service.h"
 #include "daemon/core/service_impl.h"
 #include "daemon/core/terms/events.h"
@@ -192,7 +192,7 @@ std::shared_ptr<RunnerImpl> Service::Impl::MakeRunner(
   // A session has no more slots.
   runner.jobs_per_context =
       std::min(options.limits.jobs_per_context, kJobSlots);
-  runner.scheduler = std::make_unique<FairScheduler>(
+  runner.scheduler = std::make_unique<Scheduler>(
       options.device->info().cores, runner.jobs_per_context + 1,
       options.scheduling, options.clock);
   runner.shared_runs = MakeSharedRuns(options, *parts, runner.scheduler.get());

@@ -240,7 +240,7 @@ TEST(FairFiguresTest, GangsAmongManyKeepCoresBusyAndGetTheSame) {
       greatest = std::max(greatest, board.account(share).had);
     }
     EXPECT_LE(greatest - least,
-              FairScheduler::kGangLead + 2 * 3 * 48 * kMillisecond);
+              Scheduler::kGangLead + 2 * 3 * 48 * kMillisecond);
     if (HasFailure()) return;
   }
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/testing/fake_device.h"
 #include "gtest/gtest.h"
 
@@ -55,7 +55,7 @@ class MemoryTurnsTest : public ::testing::Test {
   testing::FakeDevice device_{3, &clock_};
   std::array<std::shared_ptr<RunContext>, kContexts> contexts_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  FairScheduler scheduler_{3, 4, {}, &clock_};
+  Scheduler scheduler_{3, 4, {}, &clock_};
 };
 
 TEST_F(MemoryTurnsTest, ContextsOfOneMemoryRunOneAfterTheOther) {

@@ -1,6 +1,6 @@
 // A board whose time is counted, not waited for: contexts of several processes
 // submit, workers do what RunnerImpl's do, jobs end when their time is over.
-// Whatever a test makes of it, it checks what scheduler.h and fair_scheduler.h
+// Whatever a test makes of it, it checks what scheduler.h and scheduler.h
 // promise of every turn.
 
 #ifndef DAEMON_CORE_TESTING_SCHEDULER_BOARD_H_
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/testing/fake_device.h"
 
 namespace rknnd::core::testing {
@@ -109,7 +109,7 @@ class SchedulerBoard {
   [[nodiscard]] uint64_t backfilled() const { return backfilled_; }
   // Changes with every turn and its core.
   [[nodiscard]] uint64_t history() const { return history_; }
-  [[nodiscard]] FairScheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] Scheduler& scheduler() { return scheduler_; }
 
  private:
   struct Run {
@@ -138,7 +138,7 @@ class SchedulerBoard {
   base::FakeClock clock_;
   const base::Nanoseconds made_;
   FakeDevice device_;
-  FairScheduler scheduler_;
+  Scheduler scheduler_;
   std::deque<Program> programs_;
   std::deque<Account> accounts_;
   std::vector<std::unique_ptr<Job>> jobs_;

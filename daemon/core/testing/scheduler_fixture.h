@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/testing/fake_device.h"
 #include "gtest/gtest.h"
 
@@ -106,7 +106,7 @@ class SchedulerTest : public ::testing::Test {
   FakeDevice device_{3, &clock_};
   std::vector<std::shared_ptr<RunContext>> contexts_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  FairScheduler scheduler_{3, 4, {}, &clock_};
+  Scheduler scheduler_{3, 4, {}, &clock_};
 };
 
 }  // namespace rknnd::core::testing

@@ -1,10 +1,10 @@
-// Whose turn it is: FairScheduler's decisions.
+// Whose turn it is: Scheduler's decisions.
 
 #include <algorithm>
 #include <bit>
 
 #include "base/posix/hot_path.h"
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 
 namespace rknnd::core {
 namespace {
@@ -34,8 +34,7 @@ RKNND_HOT_PATH Line* Earlier(Line* a, Line* b) {
 
 }  // namespace
 
-RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Find(
-    base::Nanoseconds now) {
+RKNND_HOT_PATH Scheduler::Choice Scheduler::Find(base::Nanoseconds now) {
   const uint32_t available = free_ & ~lent_;
   // The usual case at a job's end.
   if (available == 0 || counts_.queued == 0) return {};
@@ -68,7 +67,7 @@ RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Find(
   }
 }
 
-RKNND_HOT_PATH bool FairScheduler::MayStart(RunContext& context) {
+RKNND_HOT_PATH bool Scheduler::MayStart(RunContext& context) {
   if (!turns_.MayStart(context)) {
     RemoveReady(context);
     turns_.Park(context);
@@ -82,8 +81,9 @@ RKNND_HOT_PATH bool FairScheduler::MayStart(RunContext& context) {
   return true;
 }
 
-RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Choose(
-    base::Nanoseconds now, uint32_t available, RunContext* gang) {
+RKNND_HOT_PATH Scheduler::Choice Scheduler::Choose(base::Nanoseconds now,
+                                                   uint32_t available,
+                                                   RunContext* gang) {
   RunContext* const single = FirstSingle(available);
   const Choice first{single, available, true, false};
   if (gang == nullptr) return first;
@@ -118,7 +118,7 @@ RKNND_HOT_PATH FairScheduler::Choice FairScheduler::Choose(
   return {fits, takes.gang ? takes.cores : available & mask, false, false};
 }
 
-RKNND_HOT_PATH RunContext* FairScheduler::FirstSingle(uint32_t cores) const {
+RKNND_HOT_PATH RunContext* Scheduler::FirstSingle(uint32_t cores) const {
   if (cores == 0) return nullptr;
   for (uint32_t priority = 0; priority < kPriorities; ++priority) {
     Line* first = FirstOf(lines_.At(priority, lines_.lanes().any()));
@@ -131,8 +131,8 @@ RKNND_HOT_PATH RunContext* FairScheduler::FirstSingle(uint32_t cores) const {
   return nullptr;
 }
 
-RunContext* FairScheduler::FirstThatFits(uint32_t cores,
-                                         base::Nanoseconds room) const {
+RunContext* Scheduler::FirstThatFits(uint32_t cores,
+                                     base::Nanoseconds room) const {
   if (cores == 0) return nullptr;
   const Lanes& lanes = lines_.lanes();
   for (uint32_t priority = 0; priority < kPriorities; ++priority) {
@@ -163,7 +163,7 @@ RunContext* FairScheduler::FirstThatFits(uint32_t cores,
   return nullptr;
 }
 
-RKNND_HOT_PATH RunContext* FairScheduler::FirstGang(base::Nanoseconds now) {
+RKNND_HOT_PATH RunContext* Scheduler::FirstGang(base::Nanoseconds now) {
   if (gathering_ != nullptr &&
       Lacks(gathering_->queue.first->cores.cores, now)) {
     gathering_ = nullptr;
@@ -187,7 +187,7 @@ RKNND_HOT_PATH RunContext* FairScheduler::FirstGang(base::Nanoseconds now) {
   return gathering_;
 }
 
-bool FairScheduler::Precedes(const RunContext& a, const RunContext& b) const {
+bool Scheduler::Precedes(const RunContext& a, const RunContext& b) const {
   if (ClassOf(a) != ClassOf(b)) return ClassOf(a) < ClassOf(b);
   const Line& one = lines_.LineOf(a);
   const Line& other = lines_.LineOf(b);
@@ -195,17 +195,17 @@ bool FairScheduler::Precedes(const RunContext& a, const RunContext& b) const {
                                 : EarlierLine()(&one, &other);
 }
 
-bool FairScheduler::MayLead(const RunContext& gang,
-                            const RunContext& single) const {
+bool Scheduler::MayLead(const RunContext& gang,
+                        const RunContext& single) const {
   if (ClassOf(gang) != ClassOf(single)) return false;
   const Flow& flow = lines_.FlowOf(gang);
   return !IsEarlier(
       lines_.FlowOf(single).time + Virtual(kGangLead, flow.weight), flow.time);
 }
 
-RKNND_HOT_PATH Line* FairScheduler::FindDue(base::Nanoseconds now,
-                                            uint32_t available,
-                                            base::Nanoseconds longest) const {
+RKNND_HOT_PATH Line* Scheduler::FindDue(base::Nanoseconds now,
+                                        uint32_t available,
+                                        base::Nanoseconds longest) const {
   const Lanes& lanes = lines_.lanes();
   // Before a line's turn comes, with those who wait longer: what runs now, what
   // comes in between in the common order, and for a gang its last core.
@@ -229,7 +229,7 @@ RKNND_HOT_PATH Line* FairScheduler::FindDue(base::Nanoseconds now,
   return nullptr;
 }
 
-RKNND_HOT_PATH uint32_t FairScheduler::ChooseCore(uint32_t cores) const {
+RKNND_HOT_PATH uint32_t Scheduler::ChooseCore(uint32_t cores) const {
   // Best one that no gang gathers and nobody insists on.
   uint32_t best = cores;
   const auto prefer = [&best](uint32_t better) {
@@ -245,7 +245,7 @@ RKNND_HOT_PATH uint32_t FairScheduler::ChooseCore(uint32_t cores) const {
   return static_cast<uint32_t>(std::countr_zero(best));
 }
 
-bool FairScheduler::Lacks(uint32_t mask, base::Nanoseconds now) const {
+bool Scheduler::Lacks(uint32_t mask, base::Nanoseconds now) const {
   if ((mask & lent_) != 0) return true;
   for (uint32_t core = 0; core < cores_; ++core) {
     if (((mask & ~free_) >> core & 1) == 0) continue;
@@ -257,8 +257,8 @@ bool FairScheduler::Lacks(uint32_t mask, base::Nanoseconds now) const {
   return false;
 }
 
-base::Nanoseconds FairScheduler::UntilFree(uint32_t mask,
-                                           base::Nanoseconds now) const {
+base::Nanoseconds Scheduler::UntilFree(uint32_t mask,
+                                       base::Nanoseconds now) const {
   base::Nanoseconds longest = 0;
   for (uint32_t core = 0; core < cores_; ++core) {
     if (((mask & ~free_) >> core & 1) == 0) continue;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/testing/scheduler_fixture.h"
 #include "gtest/gtest.h"
 

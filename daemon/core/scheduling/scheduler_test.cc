@@ -1,8 +1,8 @@
 // Tests of the run queue, each of one rule: order, shares, classes, core masks,
-// what is taken back. Gangs are in fair_gangs_test.cc, random histories in
+// what is taken back. Gangs are in scheduler_gangs_test.cc, random histories in
 // fair_simulation_test.cc.
 
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 
 #include <array>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The run queue: what comes in, begins, ends and is taken back. Whose turn it
-// is, is decided in fair_turns.cc. Called by gates and the runner with jobs
-// whose context, cores and bindings have been checked.
+// is, is decided in scheduler_turns.cc. Called by gates and the runner with
+// jobs whose context, cores and bindings have been checked.
 
-#include "daemon/core/scheduling/fair_scheduler.h"
+#include "daemon/core/scheduling/scheduler.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,9 +37,8 @@ bool SameMemory(const Job& a, const Job& b) {
 
 }  // namespace
 
-FairScheduler::FairScheduler(uint32_t cores, uint32_t jobs_per_context,
-                             const SchedulingOptions& options,
-                             const base::Clock* clock)
+Scheduler::Scheduler(uint32_t cores, uint32_t jobs_per_context,
+                     const SchedulingOptions& options, const base::Clock* clock)
     : cores_(cores),
       all_(static_cast<uint32_t>((uint64_t{1} << cores) - 1)),
       jobs_per_context_(jobs_per_context),
@@ -52,7 +51,7 @@ FairScheduler::FairScheduler(uint32_t cores, uint32_t jobs_per_context,
       core_budget_(options.starvation_bound * cores),
       free_(all_) {}
 
-RKNND_HOT_PATH Scheduler::Entry FairScheduler::Enqueue(Job* job) {
+RKNND_HOT_PATH Scheduler::Entry Scheduler::Enqueue(Job* job) {
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
   job->expected = ExpectedRun(*job);
@@ -71,7 +70,7 @@ RKNND_HOT_PATH Scheduler::Entry FairScheduler::Enqueue(Job* job) {
   return Entry::kQueued;
 }
 
-RKNND_HOT_PATH Scheduler::Turn FairScheduler::TakeNext() {
+RKNND_HOT_PATH Scheduler::Turn Scheduler::TakeNext() {
   base::MutexLock lock(mutex_);
   // Before the look at the time, which costs as much as all of this.
   if (counts_.queued == 0) return {};
@@ -83,8 +82,8 @@ RKNND_HOT_PATH Scheduler::Turn FairScheduler::TakeNext() {
   return {job, Find(now).context != nullptr};
 }
 
-RKNND_HOT_PATH void FairScheduler::Begin(const Choice& choice, Job* job,
-                                         base::Nanoseconds now) {
+RKNND_HOT_PATH void Scheduler::Begin(const Choice& choice, Job* job,
+                                     base::Nanoseconds now) {
   RunContext& context = *choice.context;
   ContextQueue& queue = context.queue;
   Line& line = lines_.LineOf(context);
@@ -131,9 +130,8 @@ RKNND_HOT_PATH void FairScheduler::Begin(const Choice& choice, Job* job,
   longest_ = std::max(longest_, expected);
 }
 
-RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
-                                           uint32_t granted,
-                                           base::Nanoseconds used) {
+RKNND_HOT_PATH bool Scheduler::Release(RunContext& context, uint32_t granted,
+                                       base::Nanoseconds used) {
   base::MutexLock lock(mutex_);
   --counts_.running;
   context.queue.running = false;
@@ -153,12 +151,12 @@ RKNND_HOT_PATH bool FairScheduler::Release(RunContext& context,
   return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
 }
 
-Job* FairScheduler::Cancel(RunContext& context) {
+Job* Scheduler::Cancel(RunContext& context) {
   base::MutexLock lock(mutex_);
   return TakeOut(context, [](const Job&) { return true; });
 }
 
-Job* FairScheduler::CancelLent(RunContext& context) {
+Job* Scheduler::CancelLent(RunContext& context) {
   base::MutexLock lock(mutex_);
   return TakeOut(context,
                  [this](const Job& job) RKNND_NO_THREAD_SAFETY_ANALYSIS {
@@ -166,7 +164,7 @@ Job* FairScheduler::CancelLent(RunContext& context) {
                  });
 }
 
-bool FairScheduler::Remove(Job* job) {
+bool Scheduler::Remove(Job* job) {
   base::MutexLock lock(mutex_);
   RunContext* const context = job->hold.context.get();
   if (context == nullptr) return false;
@@ -179,7 +177,7 @@ bool FairScheduler::Remove(Job* job) {
          }) != nullptr;
 }
 
-bool FairScheduler::Replace(RunContext& context) {
+bool Scheduler::Replace(RunContext& context) {
   ContextQueue& queue = context.queue;
   Job* const job = queue.first;
   Job* const next = job->next;
@@ -194,8 +192,8 @@ bool FairScheduler::Replace(RunContext& context) {
   return true;
 }
 
-Job* FairScheduler::TakeOut(RunContext& context,
-                            absl::FunctionRef<bool(const Job&)> chosen) {
+Job* Scheduler::TakeOut(RunContext& context,
+                        absl::FunctionRef<bool(const Job&)> chosen) {
   ContextQueue& queue = context.queue;
   if (queue.first == nullptr) return nullptr;
   const bool oldest_goes = chosen(*queue.first);
@@ -223,7 +221,7 @@ Job* FairScheduler::TakeOut(RunContext& context,
   return taken;
 }
 
-bool FairScheduler::Unhold(Job* job) {
+bool Scheduler::Unhold(Job* job) {
   base::MutexLock lock(mutex_);
   RunContext* const context = job->hold.context.get();
   if (context == nullptr) return false;
@@ -235,7 +233,7 @@ bool FairScheduler::Unhold(Job* job) {
   return Find(clock_.Now()).context != nullptr;
 }
 
-bool FairScheduler::Claim(Job* job) {
+bool Scheduler::Claim(Job* job) {
   base::MutexLock lock(mutex_);
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
@@ -251,7 +249,7 @@ bool FairScheduler::Claim(Job* job) {
   return true;
 }
 
-bool FairScheduler::PutBack(Job* job) {
+bool Scheduler::PutBack(Job* job) {
   base::MutexLock lock(mutex_);
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
@@ -270,33 +268,33 @@ bool FairScheduler::PutBack(Job* job) {
   return Find(clock_.Now()).context != nullptr;
 }
 
-bool FairScheduler::SetLent(uint32_t cores) {
+bool Scheduler::SetLent(uint32_t cores) {
   base::MutexLock lock(mutex_);
   lent_ = cores & all_;
   return Find(clock_.Now()).context != nullptr;
 }
 
-bool FairScheduler::CanBegin() {
+bool Scheduler::CanBegin() {
   base::MutexLock lock(mutex_);
   return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
 }
 
-uint32_t FairScheduler::busy() const {
+uint32_t Scheduler::busy() const {
   base::MutexLock lock(mutex_);
   return all_ & ~free_;
 }
 
-SchedulerCounts FairScheduler::counts() const {
+SchedulerCounts Scheduler::counts() const {
   base::MutexLock lock(mutex_);
   return counts_;
 }
 
-bool FairScheduler::OnLentOnly(const CoreChoice& choice) const {
+bool Scheduler::OnLentOnly(const CoreChoice& choice) const {
   return choice.gang ? (choice.cores & lent_) != 0
                      : (choice.cores & ~lent_) == 0;
 }
 
-RKNND_HOT_PATH void FairScheduler::MakeReady(RunContext& context) {
+RKNND_HOT_PATH void Scheduler::MakeReady(RunContext& context) {
   const ContextQueue& queue = context.queue;
   if (queue.running || queue.parked || queue.held || queue.ready ||
       queue.first == nullptr || queue.first->waits_for_fence) {
@@ -305,14 +303,14 @@ RKNND_HOT_PATH void FairScheduler::MakeReady(RunContext& context) {
   lines_.Insert(context, LeastFor(context), clock_.Now());
 }
 
-void FairScheduler::RemoveReady(RunContext& context) {
+void Scheduler::RemoveReady(RunContext& context) {
   lines_.Remove(context);
   if (gathering_ != &context) return;
   gathering_ = nullptr;
   gathering_due_ = false;
 }
 
-void FairScheduler::Withdraw(RunContext& context) {
+void Scheduler::Withdraw(RunContext& context) {
   turns_.Forget(context,
                 [this](RunContext& ready)
                     RKNND_NO_THREAD_SAFETY_ANALYSIS { MakeReady(ready); });
@@ -320,8 +318,7 @@ void FairScheduler::Withdraw(RunContext& context) {
   if (context.queue.ready) RemoveReady(context);
 }
 
-RKNND_HOT_PATH void FairScheduler::GiveBack(RunContext& context,
-                                            uint32_t granted) {
+RKNND_HOT_PATH void Scheduler::GiveBack(RunContext& context, uint32_t granted) {
   base::Nanoseconds core_time = 0;  // as it was expected
   for (uint32_t core = 0; core < cores_; ++core) {
     if ((granted >> core & 1) == 0) continue;
@@ -335,8 +332,7 @@ RKNND_HOT_PATH void FairScheduler::GiveBack(RunContext& context,
   core_budget_.End(context, core_time, ready);
 }
 
-RKNND_HOT_PATH uint64_t
-FairScheduler::LeastFor(const RunContext& context) const {
+RKNND_HOT_PATH uint64_t Scheduler::LeastFor(const RunContext& context) const {
   const Flow& flow = lines_.FlowOf(context);
   const auto& levels = levels_[static_cast<size_t>(flow.priority)];
   uint64_t least = flow.time;
@@ -352,7 +348,7 @@ FairScheduler::LeastFor(const RunContext& context) const {
   return least - std::min(longest, Virtual(kMostCredit, flow.weight));
 }
 
-RKNND_HOT_PATH uint32_t FairScheduler::SpareFor(const Job& job) const {
+RKNND_HOT_PATH uint32_t Scheduler::SpareFor(const Job& job) const {
   const RunContext& context = *job.hold.context;
   const driver::ProgramInfo& program = context.model()->program(RowOf(job));
   // Each core computes slices in an arena of its own.
