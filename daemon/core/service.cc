@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
   const SessionId id = next_session_++;
   recorder().NameSession(id, peer);
   auto share = tenants_->ShareOf(peer, *tenant);
-  auto session = std::make_shared<SessionImpl>(
+  auto session = std::make_shared<Session>(
       id, std::move(peer), parts, std::move(tenant), std::move(share),
       std::move(completions), std::move(log));
   sessions.Add(session);
@@ -42,7 +42,7 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
 }
 
 void Service::Impl::CloseSession(SessionId id) {
-  const std::shared_ptr<SessionImpl> session = sessions.Take(id);
+  const std::shared_ptr<Session> session = sessions.Take(id);
   if (session == nullptr) return;
   session->End();
   if (session->abandoned() > 0 && parts->log != nullptr) {
@@ -84,7 +84,7 @@ absl::Status Service::Impl::Reconfigure(const LiveOptions& options) {
 void Service::Impl::Lease(SessionId id, uint32_t cores,
                           const std::string& command,
                           std::function<void(absl::Status)> done) {
-  const SessionImpl* session = sessions.Find(id);
+  const Session* session = sessions.Find(id);
   if (session == nullptr) {
     return done(absl::FailedPreconditionError("the session has ended"));
   }

@@ -203,7 +203,7 @@ std::shared_ptr<RunnerImpl> Service::Impl::MakeRunner(
 void Service::Impl::OnHang(const HangReport& report) {
   if (parts->log != nullptr) {
     EventFields fields = FieldsOf(report);
-    if (const SessionImpl* session = sessions.Find(report.session)) {
+    if (const Session* session = sessions.Find(report.session)) {
       fields.pid = session->peer().pid;
       fields.comm = session->peer().comm;
     }

@@ -22,7 +22,7 @@
 #include "daemon/core/service.h"
 #include "daemon/core/sessions/common_limits.h"
 #include "daemon/core/sessions/open_sessions.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 #include "daemon/core/terms/presence.h"
 #include "daemon/core/terms/types.h"
 #include "driver/fault.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/core/service.h"
 #include "daemon/core/service_impl.h"
+#include "daemon/core/sessions/context_sram.h"
 
 namespace rknnd::core {
 
@@ -22,7 +23,7 @@ std::vector<UserReport> Service::Impl::Users() const {
     UserReport& user = users[uid];
     user.uid = uid;
     ++user.sessions;
-    user.contexts += session->context_count();
+    user.contexts += session->contexts().size();
     user.buffers += session->buffer_count();
   }
   std::vector<UserReport> reports;
@@ -45,7 +46,7 @@ StatusReport Service::Status() const {
   report.sessions = static_cast<uint32_t>(impl_->sessions.size());
   report.models = impl_->parts->models->count();
   for (const auto& [id, session] : impl_->sessions) {
-    report.contexts += session->context_count();
+    report.contexts += session->contexts().size();
     report.buffers += session->buffer_count();
   }
   report.jobs_queued = runner.policies().scheduler->counts().queued;
@@ -71,7 +72,7 @@ StatusReport Service::Status() const {
       added.model = impl_->recorder().ModelName(running.model);
       added.running =
           std::max<base::Nanoseconds>(impl_->clock->Now() - running.started, 1);
-      const SessionImpl* owner = impl_->sessions.Find(running.session);
+      const Session* owner = impl_->sessions.Find(running.session);
       added.holder = owner == nullptr
                          ? absl::StrCat("session ", running.session, " (pid ",
                                         running.pid, ", which has gone)")
@@ -140,7 +141,7 @@ SramReport Service::Sram() const {
   report.windows = impl_->parts->sram->windows();
   SramForecasts known;
   for (const auto& [id, session] : impl_->sessions) {
-    session->AddSramSaved(&report, &known);
+    AddSramSaved(session->contexts(), &report, &known);
   }
   return report;
 }
@@ -155,7 +156,7 @@ MemoryReport Service::Memory() const {
   report.users = impl_->Users();
   report.unshared_total = report.kinds.io + report.kinds.other;
   for (const auto& [id, session] : impl_->sessions) {
-    report.unshared_total += session->UnsharedModelBytes();
+    report.unshared_total += session->contexts().UnsharedModelBytes();
   }
   return report;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,13 @@
 
 namespace rknnd::core {
 
+// Frames of a context that room is kept for.
+struct KeptStream {
+  uint64_t rate_mhz = 0;
+  Priority priority = Priority::kMedium;
+  uint32_t core_mask = 0;  // the context's, unless it was named
+};
+
 // A context as its session keeps it. The hot part is shared with jobs.
 // Thread: loop.
 struct Context {
@@ -26,6 +34,7 @@ struct Context {
   std::shared_ptr<RunContext> run;
   BindingSets bindings;
   QueueRequest queue;  // how its jobs wait
+  std::optional<KeptStream> stream;
   SramLease sram;
   // What `sram` of so many bytes saves of DDR traffic, once worked out.
   uint64_t saved_with = 0, saved = 0;

@@ -12,7 +12,7 @@
 #include "base/posix/mapping.h"
 #include "daemon/core/accounts/common_room.h"
 #include "daemon/core/accounts/holders.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 namespace {
@@ -86,7 +86,7 @@ absl::Status CommonLimits::Check(const Tenant& tenant, CommonKind kind) const {
   uint64_t own = 0;
   for (const auto& [id, session] : sessions_) {
     uint64_t amount = 1;
-    if (kind == CommonKind::kContexts) amount = session->contexts_taken();
+    if (kind == CommonKind::kContexts) amount = session->contexts().taken();
     if (kind == CommonKind::kDescriptors) amount = session->descriptors_taken();
     if (kind == CommonKind::kMappings) amount = MappingsOf(*session);
     all += amount;
@@ -110,7 +110,7 @@ absl::Status CommonLimits::Check(const Tenant& tenant, CommonKind kind) const {
   return absl::ResourceExhaustedError(room.Refusal(tenant.name(), own, what));
 }
 
-uint64_t CommonLimits::MappingsOf(const SessionImpl& session) const {
+uint64_t CommonLimits::MappingsOf(const Session& session) const {
   // Its ring, files of a model that is loaded for it, a dump.
   constexpr uint64_t kOfASession = 4;
   // Buffers of other machines are copied to and from.

@@ -39,7 +39,7 @@ class CommonLimits {
  private:
   [[nodiscard]] absl::Status CheckRemoteSession() const;
   // At most.
-  [[nodiscard]] uint64_t MappingsOf(const SessionImpl& session) const;
+  [[nodiscard]] uint64_t MappingsOf(const Session& session) const;
 
   const LiveOptions& options_;
   const OpenSessions& sessions_;

@@ -4,21 +4,21 @@
 
 #include <utility>
 
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 
-void OpenSessions::Add(std::shared_ptr<SessionImpl> session) {
+void OpenSessions::Add(std::shared_ptr<Session> session) {
   const SessionId id = session->id();
   sessions_[id] = std::move(session);
 }
 
-std::shared_ptr<SessionImpl> OpenSessions::Take(SessionId id) {
+std::shared_ptr<Session> OpenSessions::Take(SessionId id) {
   const auto taken = sessions_.extract(id);
   return taken.empty() ? nullptr : taken.mapped();
 }
 
-SessionImpl* OpenSessions::Find(SessionId id) const {
+Session* OpenSessions::Find(SessionId id) const {
   const auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : found->second.get();
 }
@@ -45,7 +45,8 @@ absl::Status OpenSessions::CheckTenant(const Tenant& tenant,
     if (session->tenant().get() != &tenant) continue;
     // Of sessions, operators' do not count.
     uint64_t amount = session->peer().admin ? 0 : 1;
-    if (limit.limit == kContextLimit.limit) amount = session->contexts_taken();
+    if (limit.limit == kContextLimit.limit)
+      amount = session->contexts().taken();
     if (limit.limit == kBufferLimit.limit) amount = session->buffers_taken();
     holdings.push_back({session->holder(), amount});
   }
@@ -56,7 +57,7 @@ std::vector<Stream> OpenSessions::StreamsBut(SessionId session,
                                              uint32_t context) const {
   std::vector<Stream> streams;
   for (const auto& [id, other] : sessions_) {
-    other->AppendStreams(id == session ? context : 0, &streams);
+    other->contexts().AppendStreams(id == session ? context : 0, &streams);
   }
   return streams;
 }

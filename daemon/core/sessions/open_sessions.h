@@ -17,17 +17,17 @@
 
 namespace rknnd::core {
 
-class SessionImpl;
+class Session;
 
 // Thread: loop.
 class OpenSessions {
  public:
-  using ById = std::map<SessionId, std::shared_ptr<SessionImpl>>;
+  using ById = std::map<SessionId, std::shared_ptr<Session>>;
 
-  void Add(std::shared_ptr<SessionImpl> session);
+  void Add(std::shared_ptr<Session> session);
   // Null: there is none of this number.
-  std::shared_ptr<SessionImpl> Take(SessionId id);
-  [[nodiscard]] SessionImpl* Find(SessionId id) const;
+  std::shared_ptr<Session> Take(SessionId id);
+  [[nodiscard]] Session* Find(SessionId id) const;
   void EndAll();
 
   [[nodiscard]] size_t size() const { return sessions_.size(); }

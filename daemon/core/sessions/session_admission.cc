@@ -10,20 +10,11 @@
 #include "daemon/core/accounts/share.h"
 #include "daemon/core/scheduling/admission.h"
 #include "daemon/core/scheduling/leases.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 
-Board ServiceParts::board() const {
-  Board board;
-  board.cores =
-      static_cast<uint32_t>((uint64_t{1} << device->info().cores) - 1);
-  board.lent = leases->lent();
-  board.lent_to = leases->HolderOf(board.lent);
-  return board;
-}
-
-absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
+absl::StatusOr<Admission> Session::Admit(const AdmissionRequest& request) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   if (request.streams < 1 || request.streams > kMostStreams) {
     return absl::InvalidArgumentError(
@@ -41,10 +32,10 @@ absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
   std::shared_ptr<const LoadedModel> model;
   uint32_t row = 0;
   uint32_t mask = request.core_mask;
+  Context* found = nullptr;
   if (request.context != 0) {
-    const auto found = contexts_.find(request.context);
-    if (found == contexts_.end()) return NoContext(request.context);
-    const Context& context = found->second;
+    RKNND_ASSIGN_OR_RETURN(found, contexts_.Get(request.context));
+    const Context& context = *found;
     model = context.run->model();
     row = RowOf(context);
     if (mask == 0) mask = context.core_mask;
@@ -69,9 +60,9 @@ absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
   if (!cores.ok()) return cores.status();
   // A context's own may be of a time when more was allowed.
   if (request.context == 0 || request.core_mask != 0) {
-    RKNND_RETURN_IF_ERROR(CheckMine(*cores, mask));
-    if ((cores->cores & ~MyCores()) != 0) {
-      cores->cores = tenant_->CoreInTurn(MyCores());
+    RKNND_RETURN_IF_ERROR(rights_.Check(*cores, mask));
+    if ((cores->cores & ~rights_.cores()) != 0) {
+      cores->cores = tenant_->CoreInTurn(rights_.cores());
     }
   }
   asked.model = model->name;
@@ -93,40 +84,13 @@ absl::StatusOr<Admission> SessionImpl::Admit(const AdmissionRequest& request) {
         "' has never run here, and no timing model tells how long it takes: "
         "run it once, and ask again");
   }
+  if (found == nullptr) return answer;
   if (request.rate_mhz == 0) {
-    streams_.erase(request.context);
+    found->stream.reset();
   } else if (request.reserve && answer.fits) {
-    streams_[request.context] = {request.rate_mhz, asked.priority,
-                                 request.core_mask};
+    found->stream = {request.rate_mhz, asked.priority, request.core_mask};
   }
   return answer;
-}
-
-uint32_t SessionImpl::RowOf(const Context& context) {
-  const BindingSet& bindings = context.bindings.first();
-  return bindings.chosen() ? bindings.row()
-                           : context.run->model()->info().largest;
-}
-
-void SessionImpl::AppendStreams(uint32_t but,
-                                std::vector<Stream>* streams) const {
-  for (const auto& [number, kept] : streams_) {
-    const auto found = contexts_.find(number);
-    if (number == but || found == contexts_.end()) continue;
-    const Context& context = found->second;
-    const LoadedModel& model = *context.run->model();
-    // A mask that was changed since may name other cores.
-    const auto cores = ResolveCoreMask(
-        kept.core_mask == 0 ? context.core_mask : kept.core_mask,
-        parts_->device->info());
-    if (!cores.ok()) continue;
-    Stream& stream = streams->emplace_back();
-    stream.model = model.name;
-    stream.cores = *cores;
-    stream.priority = kept.priority;
-    stream.rate_mhz = kept.rate_mhz;
-    stream.run = EstimateRun(model, RowOf(context), *cores).run;
-  }
 }
 
 }  // namespace rknnd::core

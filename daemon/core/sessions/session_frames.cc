@@ -5,16 +5,15 @@
 
 #include "base/status/status.h"
 #include "daemon/core/contexts/bound_frame.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 
-absl::Status SessionImpl::BindFrame(const FrameRequest& request) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(request.context);
-  if (found == contexts_.end()) return NoContext(request.context);
-  Context& context = found->second;
-  if (context.run->traits().info_only) return NotForRuns(request.context);
+absl::Status Session::BindFrame(const FrameRequest& request) {
+  RKNND_RETURN_IF_ERROR(RequireOpen());
+  RKNND_ASSIGN_OR_RETURN(Context* const found,
+                         contexts_.GetForRuns(request.context));
+  Context& context = *found;
   PlaneBuffers buffers;
   for (size_t p = 0; p < buffers.size(); ++p) {
     if (request.planes[p].buffer == 0) continue;

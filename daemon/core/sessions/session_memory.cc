@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 namespace {
@@ -16,11 +16,9 @@ constexpr uint32_t kWeightCopies = 64;
 
 }  // namespace
 
-absl::Status SessionImpl::SetInternalMemory(const MemoryRequest& request) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(request.context);
-  if (found == contexts_.end()) return NoContext(request.context);
-  Context& context = found->second;
+absl::Status Session::SetInternalMemory(const MemoryRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(Context* const found, OpenContext(request.context));
+  Context& context = *found;
   if (!context.run->traits().internal_outside) {
     return absl::FailedPreconditionError(absl::StrCat(
         "context ", request.context,
@@ -41,21 +39,21 @@ absl::Status SessionImpl::SetInternalMemory(const MemoryRequest& request) {
 
 // ---- memory by its key ------------------------------------------------------
 
-absl::StatusOr<KeyedBuffer> SessionImpl::GetBufferKey(uint32_t buffer) {
+absl::StatusOr<KeyedBuffer> Session::GetBufferKey(uint32_t buffer) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   return buffers_.KeyOf(buffer);
 }
 
-absl::StatusOr<BufferInfo> SessionImpl::AdoptBuffer(uint32_t buffer,
-                                                    const BufferKey& key) {
+absl::StatusOr<BufferInfo> Session::AdoptBuffer(uint32_t buffer,
+                                                const BufferKey& key) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   // The table is this session's.
   return buffers_.Adopt(buffer, key,
                         [this](const Buffer& gone) { Unbind(gone); });
 }
 
-void SessionImpl::Unbind(const Buffer& buffer) {
-  for (auto& [number, context] : contexts_) {
+void Session::Unbind(const Buffer& buffer) {
+  for (auto& [number, context] : contexts_.all()) {
     if (context.bindings.Count(&buffer) == 0) continue;
     context.bindings.Unbind(number, &buffer);
     gate_->SetBindings(number, context.bindings.snapshot());
@@ -64,11 +62,10 @@ void SessionImpl::Unbind(const Buffer& buffer) {
 
 // ---- weights ----------------------------------------------------------------
 
-absl::StatusOr<std::shared_ptr<Buffer>> SessionImpl::CheckWeightMemory(
-    const MemoryRequest& request) const {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const Context* context = FindContext(request.context);
-  if (context == nullptr) return NoContext(request.context);
+absl::StatusOr<std::shared_ptr<Buffer>> Session::CheckWeightMemory(
+    const MemoryRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(const Context* const context,
+                         OpenContext(request.context));
   if (!context->run->traits().weights_outside) {
     return absl::FailedPreconditionError(
         absl::StrCat("context ", request.context,
@@ -98,8 +95,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> SessionImpl::CheckWeightMemory(
   return buffer;
 }
 
-void SessionImpl::SetWeightMemory(const MemoryRequest& request,
-                                  StatusCallback done) {
+void Session::SetWeightMemory(const MemoryRequest& request,
+                              StatusCallback done) {
   auto buffer = CheckWeightMemory(request);
   if (!buffer.ok()) return done(buffer.status());
   // Nothing is kept, so nothing is to be taken away.
@@ -112,7 +109,7 @@ void SessionImpl::SetWeightMemory(const MemoryRequest& request,
     absl::Status copied;
   };
   auto copy = std::make_shared<Copy>();
-  copy->model = FindContext(request.context)->run->model();
+  copy->model = contexts_.Find(request.context)->run->model();
   copy->memory = *std::move(buffer);
   turns_.Add(
       [copy, offset = request.offset] {

@@ -35,10 +35,10 @@ class ProfileTest : public testing::CoreTest {
 TEST_F(ProfileTest, TableHasALinePerLayerAndTheirSum) {
   const TestSession session = Open();
   MakeReady(session, 1, "layers=3", kCollectPerf);
-  EXPECT_THAT(*session->PerfDetail(1), HasSubstr("no run yet"));
+  EXPECT_THAT(*session->contexts().PerfDetail(1), HasSubstr("no run yet"));
   Run(session);
 
-  const auto text = session->PerfDetail(1);
+  const auto text = session->contexts().PerfDetail(1);
 
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("Conv:node2"));
@@ -52,7 +52,7 @@ TEST_F(ProfileTest, RowsAreTheTablesOwn) {
   MakeReady(session, 1, "layers=3", kCollectPerf);
   Run(session);
 
-  const auto rows = session->PerfLayers(1);
+  const auto rows = session->contexts().PerfLayers(1);
 
   ASSERT_TRUE(rows.ok()) << rows.status();
   ASSERT_THAT(*rows, SizeIs(3));
@@ -64,9 +64,9 @@ TEST_F(ProfileTest, ContextWithoutTheFlagSaysThatNothingWasRecorded) {
   const TestSession session = Open();
   MakeReady(session, 1, "layers=3");
   Run(session);
-  EXPECT_THAT(*session->PerfDetail(1),
+  EXPECT_THAT(*session->contexts().PerfDetail(1),
               HasSubstr("RKNN_FLAG_COLLECT_PERF_MASK"));
-  EXPECT_EQ(session->PerfLayers(1).status().code(),
+  EXPECT_EQ(session->contexts().PerfLayers(1).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -76,14 +76,14 @@ TEST_F(ProfileTest, FailedRunKeepsTheTimesOfTheLastGoodOne) {
   Run(session);
   device.FailJobs(absl::InternalError("broken"));
   Run(session);
-  EXPECT_THAT(*session->PerfDetail(1), HasSubstr("Time(us): 6\n"));
+  EXPECT_THAT(*session->contexts().PerfDetail(1), HasSubstr("Time(us): 6\n"));
 }
 
 TEST_F(ProfileTest, ModelDetailNamesTheModelAndItsMemory) {
   const TestSession session = Open();
   MakeReady(session, 1, "name=net weight=1000 internal=4096");
 
-  const auto text = session->ModelDetail(1);
+  const auto text = session->contexts().ModelDetail(1);
 
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("name: net"));
@@ -97,7 +97,7 @@ TEST_F(ProfileTest, LayersAreToldOfAContextThatNeverRuns) {
   ASSERT_TRUE(Upload(session, model)->ok());
   ASSERT_TRUE(Create(session, 1, model, kInfoOnly)->ok());
 
-  const auto layers = session->ModelLayers(1);
+  const auto layers = session->contexts().ModelLayers(1);
 
   ASSERT_TRUE(layers.ok()) << layers.status();
   ASSERT_THAT(*layers, SizeIs(3));
@@ -108,16 +108,17 @@ TEST_F(ProfileTest, LayersAreToldOfAContextThatNeverRuns) {
 
 TEST_F(ProfileTest, ContextsThatDoNotExistAreNamed) {
   const TestSession session = Open();
-  EXPECT_EQ(session->ModelLayers(7).status().code(),
+  EXPECT_EQ(session->contexts().ModelLayers(7).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(session->PerfDetail(7).status().code(),
+  EXPECT_EQ(session->contexts().PerfDetail(7).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(session->PerfLayers(7).status().code(),
+  EXPECT_EQ(session->contexts().PerfLayers(7).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(session->ModelDetail(7).status().code(),
+  EXPECT_EQ(session->contexts().ModelDetail(7).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(session->ArmDump(7).code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(session->TakeDump(7).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(session->contexts().TakeDump(7).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 // ---- dumps ------------------------------------------------------------------
@@ -128,7 +129,7 @@ TEST_F(ProfileTest, DumpHasTheOutputOfEachLayer) {
   ASSERT_TRUE(session->ArmDump(1).ok());
   Run(session);
 
-  auto report = session->TakeDump(1);
+  auto report = session->contexts().TakeDump(1);
 
   ASSERT_TRUE(report.ok()) << report.status();
   const Dump& dump = report->dump;
@@ -151,8 +152,8 @@ TEST_F(ProfileTest, OnlyTheNextRunIsDumped) {
   ASSERT_TRUE(session->ArmDump(1).ok());
   Run(session);
   Run(session);
-  EXPECT_TRUE(session->TakeDump(1).ok());
-  EXPECT_EQ(session->TakeDump(1).status().code(),
+  EXPECT_TRUE(session->contexts().TakeDump(1).ok());
+  EXPECT_EQ(session->contexts().TakeDump(1).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -160,7 +161,7 @@ TEST_F(ProfileTest, RunWithoutADumpLeavesNone) {
   const TestSession session = Open();
   MakeReady(session, 1, "layers=3");
   Run(session);
-  EXPECT_THAT(std::string(session->TakeDump(1).status().message()),
+  EXPECT_THAT(std::string(session->contexts().TakeDump(1).status().message()),
               HasSubstr("has no dump"));
 }
 
@@ -187,7 +188,7 @@ TEST_F(ProfileTest, DumpBeyondItsLimitEndsTheRunWithItsName) {
   EXPECT_THAT(std::string(completion.status.message()),
               HasSubstr("limit 'dump_bytes'"));
   // What came before is to be had.
-  const auto report = session->TakeDump(1);
+  const auto report = session->contexts().TakeDump(1);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->dump.tensors, SizeIs(2));
 }

@@ -3,15 +3,17 @@
 
 #include <map>
 
-#include "daemon/core/sessions/session_impl.h"
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "daemon/core/contexts/layer_dump.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 
 // ---- questions --------------------------------------------------------------
 
-absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
-  const Context* found = FindContext(context);
-  if (found == nullptr) return NoContext(context);
+absl::StatusOr<MemorySize> Session::GetMemorySize(uint32_t context) const {
+  RKNND_ASSIGN_OR_RETURN(const Context* const found, contexts_.Get(context));
   const LoadedModel& model = *found->run->model();
   MemorySize size;
   size.weight = model.info().weight_size;
@@ -19,7 +21,7 @@ absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
   // What the process has of its own, and what its models take, each once.
   size.dma_total = NpuBytes(account_->held());
   std::map<const LoadedModel*, bool> models;  // and whether some context runs
-  for (const auto& [number, other] : contexts_) {
+  for (const auto& [number, other] : contexts_.all()) {
     // Keeps no weights, and what it tells of is no model of its own.
     if (other.run->traits().info_only) continue;
     models[other.run->model().get()] |=
@@ -34,13 +36,26 @@ absl::StatusOr<MemorySize> SessionImpl::GetMemorySize(uint32_t context) const {
   return size;
 }
 
+absl::Status Session::ArmDump(uint32_t context) {
+  RKNND_ASSIGN_OR_RETURN(const Context* const found, OpenContext(context));
+  if (found->run->traits().info_only) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "context ", context,
+        " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY and cannot run"));
+  }
+  auto dump = LayerDump::Create(*account_, parts_->limits.dump_bytes);
+  if (!dump.ok()) return dump.status();
+  found->run->ArmDump(*std::move(dump));
+  return absl::OkStatus();
+}
+
 // ---- reports ----------------------------------------------------------------
 
-SessionReport SessionImpl::Report() const {
+SessionReport Session::Report() const {
   SessionReport report;
   report.id = id_;
   report.peer = peer_;
-  report.contexts = context_count();
+  report.contexts = contexts_.size();
   report.buffers = buffer_count();
   const UseCounters& use = gate_->jobs().use();
   report.jobs = use.jobs();
@@ -58,8 +73,8 @@ SessionReport SessionImpl::Report() const {
   return report;
 }
 
-void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
-  for (const auto& [number, context] : contexts_) {
+void Session::AppendContexts(std::vector<ContextReport>* reports) const {
+  for (const auto& [number, context] : contexts_.all()) {
     ContextReport report;
     report.id = number;
     report.session = id_;
@@ -73,9 +88,7 @@ void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
     report.drops = use.drops();
     report.queued = gate_->Waiting(number);
     report.policy = context.queue.policy;
-    if (const auto kept = streams_.find(number); kept != streams_.end()) {
-      report.rate_mhz = kept->second.rate_mhz;
-    }
+    if (context.stream.has_value()) report.rate_mhz = context.stream->rate_mhz;
     const CopiedBytes client = gate_->jobs().ClientCopies(number);
     report.copied = context.run->conversions();
     report.copied.to_device_inputs_set = client.to_device_inputs_set;
@@ -84,7 +97,7 @@ void SessionImpl::AppendContexts(std::vector<ContextReport>* reports) const {
   }
 }
 
-void SessionImpl::AppendBuffers(std::vector<BufferReport>* reports) const {
+void Session::AppendBuffers(std::vector<BufferReport>* reports) const {
   for (const auto& [number, buffer] : buffers_.all()) {
     BufferReport report;
     report.id = number;
@@ -92,34 +105,11 @@ void SessionImpl::AppendBuffers(std::vector<BufferReport>* reports) const {
     report.size = buffer->size();
     report.heap = buffer->heap();
     report.imported = buffer->imported();
-    for (const auto& [unused, context] : contexts_) {
+    for (const auto& [unused, context] : contexts_.all()) {
       report.bindings += context.bindings.Count(buffer.get());
     }
     reports->push_back(std::move(report));
   }
-}
-
-uint32_t SessionImpl::context_count() const {
-  return static_cast<uint32_t>(contexts_.size());
-}
-
-uint32_t SessionImpl::buffer_count() const {
-  return static_cast<uint32_t>(buffers_.all().size());
-}
-
-uint64_t SessionImpl::UnsharedModelBytes() const {
-  uint64_t bytes = 0;
-  for (const auto& [number, context] : contexts_) {
-    const LoadedModel& model = *context.run->model();
-    if (!model.info().runnable.ok()) continue;
-    bytes += model.info().weight_size;
-    // One that only answers queries never asks for internal memory.
-    // And one that was given some has it among its buffers.
-    if (NeedsArena(context.run->traits(), model)) {
-      bytes += model.internal_size();
-    }
-  }
-  return bytes;
 }
 
 }  // namespace rknnd::core

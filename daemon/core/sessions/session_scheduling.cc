@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/core/sessions/session_impl.h"
+#include "base/status/status.h"
+#include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {
 
-absl::Status SessionImpl::RegisterFence(Fence fence) {
+absl::Status Session::RegisterFence(Fence fence) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   if (!parts_->runner->policies().fence_waits->enabled()) {
     return absl::UnimplementedError("this daemon has no fences");
@@ -35,17 +36,15 @@ absl::Status SessionImpl::RegisterFence(Fence fence) {
       "fence ", number, " is registered already: release it first"));
 }
 
-absl::Status SessionImpl::ReleaseFence(uint32_t fence) {
+absl::Status Session::ReleaseFence(uint32_t fence) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   if (gate_->fences().Remove(fence)) return absl::OkStatus();
   return absl::NotFoundError(
       absl::StrCat("fence ", fence, " is not registered in this session"));
 }
 
-absl::Status SessionImpl::SetQueue(const QueueRequest& request) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(request.context);
-  if (found == contexts_.end()) return NoContext(request.context);
+absl::Status Session::SetQueue(const QueueRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(Context* const found, OpenContext(request.context));
   if (request.policy != QueuePolicy::kFifo &&
       request.policy != QueuePolicy::kNewest) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -64,7 +63,7 @@ absl::Status SessionImpl::SetQueue(const QueueRequest& request) {
         "the maximum age ", request.max_age, " ns of the queue of context ",
         request.context, " is below 0"));
   }
-  found->second.queue = request;
+  found->queue = request;
   QueueRequest queue = request;
   if (queue.policy == QueuePolicy::kNewest) {
     // Beside one that runs: the newest is never refused for lack of room.

@@ -202,22 +202,22 @@ void AddQuestions(Table* table) {
     return session.GetMemorySize(context);
   });
   table->Add("PerfDetail", [](Session& session, uint32_t context) {
-    return session.PerfDetail(context);
+    return session.contexts().PerfDetail(context);
   });
   table->Add("PerfLayers", [](Session& session, uint32_t context) {
-    return session.PerfLayers(context);
+    return session.contexts().PerfLayers(context);
   });
   table->Add("ModelLayers", [](Session& session, uint32_t context) {
-    return session.ModelLayers(context);
+    return session.contexts().ModelLayers(context);
   });
   table->Add("ModelDetail", [](Session& session, uint32_t context) {
-    return session.ModelDetail(context);
+    return session.contexts().ModelDetail(context);
   });
   table->Add("ArmDump", [](Session& session, uint32_t context) {
     return session.ArmDump(context);
   });
   table->Add("TakeDump", [](Session& session, uint32_t context) {
-    return session.TakeDump(context);
+    return session.contexts().TakeDump(context);
   });
 }
 

@@ -327,18 +327,18 @@ Reply Requests::PerfDetail(const wire::Frame& request) {
   const auto message = Decoded<wire::PerfDetailRequest>(request);
   if (!message.ok()) return Failure(message.status());
   if (message->kind == rknnd_v1_PerfKind_PERF_KERNELS) {
-    const auto layers = session_->ModelLayers(message->context);
+    const auto layers = session_->contexts().ModelLayers(message->context);
     if (!layers.ok()) return Failure(layers.status());
     return Answer(wire::PerfDetail{{}, ToLayerReports(*layers)});
   }
   auto text = message->kind == rknnd_v1_PerfKind_PERF_MODEL
-                  ? session_->ModelDetail(message->context)
-                  : session_->PerfDetail(message->context);
+                  ? session_->contexts().ModelDetail(message->context)
+                  : session_->contexts().PerfDetail(message->context);
   if (!text.ok()) return Failure(text.status());
   wire::PerfDetail detail;
   detail.text = *std::move(text);
   if (message->with_layers) {
-    const auto layers = session_->PerfLayers(message->context);
+    const auto layers = session_->contexts().PerfLayers(message->context);
     if (!layers.ok()) return Failure(layers.status());
     detail.layers = ToLayerReports(*layers);
   }
@@ -349,7 +349,7 @@ Reply Requests::Dump(const wire::Frame& request) {
   const auto message = Decoded<wire::DumpRequest>(request);
   if (!message.ok()) return Failure(message.status());
   if (!message->take) return Done(session_->ArmDump(message->context));
-  auto report = session_->TakeDump(message->context);
+  auto report = session_->contexts().TakeDump(message->context);
   if (!report.ok()) return Failure(report.status());
   std::vector<base::UniqueFd> fds;
   fds.push_back(std::move(report->dump.bytes));

@@ -129,12 +129,13 @@ void EndPerf(PerfCall& call, DebugModel* model) {
   for (const uint64_t run : model->run_ns()) call.reply.add_run_ns(run);
   for (const uint64_t queue : model->queue_ns()) call.reply.add_queue_ns(queue);
   if (call.request.layers()) {
-    const auto rows = model->session().PerfLayers(OwnSession::kContext);
+    const auto rows =
+        model->session().contexts().PerfLayers(OwnSession::kContext);
     if (!rows.ok()) return call.End(rows.status());
     for (const core::LayerRow& row : *rows) {
       ToLayer(row, call.reply.add_layers());
     }
-    auto text = model->session().PerfDetail(OwnSession::kContext);
+    auto text = model->session().contexts().PerfDetail(OwnSession::kContext);
     if (text.ok()) call.reply.set_text(core::Utf8(*std::move(text)));
   }
   Board* const board = call.calls().daemon.board;
@@ -204,7 +205,7 @@ void Answer(MemoryCall& call) {
     call.reply.set_internal(size->internal);
     call.reply.set_other(model->tensor_bytes());
     call.reply.set_total(size->weight + size->internal + model->tensor_bytes());
-    auto text = model->session().ModelDetail(OwnSession::kContext);
+    auto text = model->session().contexts().ModelDetail(OwnSession::kContext);
     if (text.ok()) call.reply.set_text(core::Utf8(*std::move(text)));
     call.End(absl::OkStatus());
   });

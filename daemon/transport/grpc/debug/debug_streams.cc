@@ -234,7 +234,7 @@ class Dump final : public grpc::ServerWriteReactor<v1::DebugDumpReply>,
   }
 
   void Take() {
-    auto report = model_->session().TakeDump(OwnSession::kContext);
+    auto report = model_->session().contexts().TakeDump(OwnSession::kContext);
     if (!report.ok()) return End(report.status());
     dump_ = *std::move(report);
     // No session pays for it any more.

@@ -1,13 +1,11 @@
-// What a session's contexts get of the NPU's SRAM, and what it saves them.
-// Called on the loop.
+// Shares out the NPU's SRAM among contexts as they are made.
+
+#include "daemon/core/sessions/context_sram.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/core/sessions/session_impl.h"
 
 namespace rknnd::core {
 namespace {
@@ -27,16 +25,15 @@ std::string WhoHolds(const Sram& sram) {
 
 }  // namespace
 
-SramLease SessionImpl::TakeSram(const ContextRequest& request,
-                                const ContextTraits& traits,
-                                const LoadedModel& model,
-                                uint32_t cores) const {
+SramLease TakeSram(const ServiceParts& parts, const SramAsker& asker,
+                   const ContextTraits& traits, const LoadedModel& model,
+                   uint32_t cores) {
   if (!traits.sram || traits.info_only) return {};
-  const auto log = [this](uint32_t level, const std::string& text) {
-    if (log_ != nullptr) log_->Log(level, text);
+  const auto log = [&asker](uint32_t level, const std::string& text) {
+    if (asker.log != nullptr) asker.log->Log(level, text);
   };
   const std::string name = absl::StrCat("context ", traits.number);
-  const driver::DeviceInfo& device = parts_->device->info();
+  const driver::DeviceInfo& device = parts.device->info();
   if (device.sram_total == 0) {
     log(kLogWarning, absl::StrCat(name, " has no SRAM: ", device.soc,
                                   " has none for its NPU; it runs from DRAM"));
@@ -56,15 +53,15 @@ SramLease SessionImpl::TakeSram(const ContextRequest& request,
     useful = std::max(useful, row.sram.used);
   }
   uint64_t wanted = useful;
-  if (request.sram_limit != 0) {
-    wanted = std::min(
-        wanted, request.sram_limit / driver::kSramPage * driver::kSramPage);
+  if (asker.limit != 0) {
+    wanted =
+        std::min(wanted, asker.limit / driver::kSramPage * driver::kSramPage);
   }
-  Sram& sram = *parts_->sram;
-  const bool share = traits.share_sram && !parts_->vendor_sharing;
+  Sram& sram = *parts.sram;
+  const bool share = traits.share_sram && !parts.vendor_sharing;
   SramLease lease =
       share ? sram.Share(wanted, cores)
-            : sram.Take(wanted, absl::StrCat(name, " of ", account_->holder()));
+            : sram.Take(wanted, absl::StrCat(name, " of ", asker.holder));
   const SramWindow window = lease.window();
   std::string text = absl::StrCat(name, share ? " takes turns in " : " has ",
                                   Kib(window.bytes), " of SRAM, of ",
@@ -76,8 +73,9 @@ SramLease SessionImpl::TakeSram(const ContextRequest& request,
   return lease;
 }
 
-void SessionImpl::AddSramSaved(SramReport* report, SramForecasts* known) {
-  for (auto& [number, context] : contexts_) {
+void AddSramSaved(ContextTable& contexts, SramReport* report,
+                  SramForecasts* known) {
+  for (auto& [number, context] : contexts.all()) {
     const uint64_t bytes = context.sram.bytes();
     if (bytes == 0) continue;
     if (context.saved_with != bytes) {

@@ -1,6 +1,6 @@
 // Tests of a session's verbs: numbers, limits, uploads, and its end.
 
-#include "daemon/core/sessions/session_impl.h"
+#include "daemon/core/sessions/session.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

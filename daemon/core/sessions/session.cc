@@ -1,9 +1,7 @@
 // What a client's control messages do. The transport has checked that they are
 // messages; every number, size, fd and text in them is still the client's word.
 
-#include "daemon/core/sessions/session_impl.h"
-
-#include <unistd.h>
+#include "daemon/core/sessions/session.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/core/contexts/shape_rows.h"
+#include "daemon/core/memory/arena_room.h"
+#include "daemon/core/sessions/context_sram.h"
 #include "daemon/core/terms/events.h"
 
 namespace rknnd::core {
@@ -29,7 +29,7 @@ absl::Status DestroyedEarly(uint32_t number) {
 
 }  // namespace
 
-void SessionImpl::Warn(const std::string& text) const {
+void Session::Warn(const std::string& text) const {
   if (log_ != nullptr) log_->Log(kLogWarning, text);
   if (parts_->log != nullptr) {
     parts_->log->LogEvent(kDaemonLogWarning,
@@ -38,12 +38,11 @@ void SessionImpl::Warn(const std::string& text) const {
   }
 }
 
-SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
-                         std::shared_ptr<const ServiceParts> parts,
-                         std::shared_ptr<Tenant> tenant,
-                         std::shared_ptr<Share> share,
-                         std::shared_ptr<CompletionSink> completions,
-                         std::shared_ptr<LogSink> log)
+Session::Session(SessionId id, SessionPeer peer,
+                 std::shared_ptr<const ServiceParts> parts,
+                 std::shared_ptr<Tenant> tenant, std::shared_ptr<Share> share,
+                 std::shared_ptr<CompletionSink> completions,
+                 std::shared_ptr<LogSink> log)
     : id_(id),
       peer_(std::move(peer)),
       parts_(std::move(parts)),
@@ -55,51 +54,52 @@ SessionImpl::SessionImpl(SessionId id, SessionPeer peer,
       gate_(std::make_shared<JobGateImpl>(
           parts_->runner, std::move(completions), account_->holder(),
           tenant_->quota().Join(account_->holder()))),
+      rights_(parts_->device->info(), tenant_, share_),
+      uploads_(parts_, tenant_, account_, log_),
       turns_(parts_->paging()),
-      buffers_(parts_->paging(), &turns_, account_, &parts_->limits, [this] {
-        RKNND_RETURN_IF_ERROR(
-            CheckTenant(kBufferLimit, CommonKind::kDescriptors));
-        return parts_->common->Check(*tenant_, CommonKind::kMappings);
-      }) {
+      buffers_(parts_->paging(), &turns_, account_, &parts_->limits,
+               [this] {
+                 RKNND_RETURN_IF_ERROR(
+                     CheckTenant(kBufferLimit, CommonKind::kDescriptors));
+                 return parts_->common->Check(*tenant_, CommonKind::kMappings);
+               }),
+      contexts_(parts_->device->info()) {
   buffers_.set_tell([this](const std::string& text) { Warn(text); });
   buffers_.set_sram(parts_->sram);
   buffers_.set_keys(parts_->keys);
 }
 
-void SessionImpl::End() {
+void Session::End() {
   if (ended_) return;
   ended_ = true;
   presence_.End();
   abandoned_ = gate_->End();
-  pending_.clear();
-  streams_.clear();
-  contexts_.clear();
+  contexts_.Clear();
   buffers_.Clear();
   turns_.Clear();
 }
 
-void SessionImpl::TakeLimits() {
+void Session::TakeLimits() {
   account_->SetLimit(parts_->limits.memory, "memory");
 }
 
 // ---- contexts ---------------------------------------------------------------
 
-void SessionImpl::CreateContext(const ContextRequest& request,
-                                ContextCallback done) {
+void Session::CreateContext(const ContextRequest& request,
+                            ContextCallback done) {
   absl::Status valid = CheckNewContext(request.number);
   valid.Update(ParseFlags(request.flags).status());
   const auto cores = ResolveCoreMask(request.core_mask, parts_->device->info());
   valid.Update(cores.status());
-  if (valid.ok()) valid = CheckMine(*cores, request.core_mask);
+  if (valid.ok()) valid = rights_.Check(*cores, request.core_mask);
   if (!valid.ok()) {
     done(valid);
     return;
   }
-  const uint64_t token = next_token_++;
   ModelId id = request.model;
   if (request.duplicate_of != 0) {
     // Not NOT_FOUND: that would mean "upload the model".
-    const Context* origin = FindContext(request.duplicate_of);
+    const Context* origin = contexts_.Find(request.duplicate_of);
     if (origin == nullptr) {
       done(absl::InvalidArgumentError(
           absl::StrCat("context ", request.duplicate_of,
@@ -108,27 +108,26 @@ void SessionImpl::CreateContext(const ContextRequest& request,
       return;
     }
     if (!origin->run->traits().info_only) {
-      pending_[request.number] = token;
-      PrepareContext(request, token, origin->use.Duplicate(), std::move(done));
+      PrepareContext(request, contexts_.Expect(request.number),
+                     origin->use.Duplicate(), std::move(done));
       return;
     }
     id = origin->run->model()->id;
   }
 
-  pending_[request.number] = token;
+  const uint64_t token = contexts_.Expect(request.number);
   parts_->models->Use(
       id, payer(),
       [weak = weak_from_this(), request, token,
        done = std::move(done)](absl::StatusOr<ModelUse> use) {
         const auto self = weak.lock();
         if (self == nullptr || self->ended_) return;
-        const auto pending = self->pending_.find(request.number);
-        if (pending == self->pending_.end() || pending->second != token) {
+        if (!self->contexts_.IsExpected(request.number, token)) {
           done(DestroyedEarly(request.number));
           return;
         }
         if (!use.ok()) {
-          self->pending_.erase(pending);
+          self->contexts_.TakeExpected(request.number, token);
           if (request.duplicate_of != 0 && absl::IsNotFound(use.status())) {
             // As above.
             done(absl::FailedPreconditionError(absl::StrCat(
@@ -145,17 +144,10 @@ void SessionImpl::CreateContext(const ContextRequest& request,
       });
 }
 
-bool SessionImpl::TakePending(uint32_t number, uint64_t token) {
-  const auto pending = pending_.find(number);
-  if (pending == pending_.end() || pending->second != token) return false;
-  pending_.erase(pending);
-  return true;
-}
-
-void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
-                                 ModelUse use, ContextCallback done) {
+void Session::PrepareContext(const ContextRequest& asked, uint64_t token,
+                             ModelUse use, ContextCallback done) {
   ContextRequest request = asked;
-  request.core_mask = TakeMask(asked.core_mask);
+  request.core_mask = rights_.TakeMask(asked.core_mask);
   // Both were found to be good before the model was loaded.
   const ContextTraits traits = *ParseFlags(request.flags);
   const CoreChoice cores =
@@ -183,7 +175,7 @@ void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
         if (self == nullptr) return;
         Arenas& arenas = self->parts_->runner->arenas();
         if (self->ended_) return arenas.Refit();
-        if (!self->TakePending(request.number, token)) {
+        if (!self->contexts_.TakeExpected(request.number, token)) {
           arenas.Refit();
           done(DestroyedEarly(request.number));
           return;
@@ -201,7 +193,12 @@ void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
   } else if (own) {
     Arena::Make(parts_->paging(), *parts_->internal_memory, need.size, finish);
   } else {
-    if (absl::Status fits = CheckRoom(need); !fits.ok()) return finish(fits);
+    if (absl::Status fits = CheckArenaRoom(
+            need, parts_->runner->arenas(), parts_->device->info().cores,
+            *parts_->ledger, *parts_->internal_memory, tenant_->name());
+        !fits.ok()) {
+      return finish(fits);
+    }
     parts_->runner->arenas().Fit(first, [finish](const absl::Status& fits) {
       if (fits.ok()) return finish(nullptr);
       finish(fits);
@@ -209,49 +206,10 @@ void SessionImpl::PrepareContext(const ContextRequest& asked, uint64_t token,
   }
 }
 
-absl::Status SessionImpl::CheckRoom(const ArenaNeed& need) const {
-  const Arenas& arenas = parts_->runner->arenas();
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const auto whole = [page](uint64_t size) {
-    return (size + page - 1) / page * page;
-  };
-  const uint64_t pages = whole(need.size);
-  uint64_t growth = 0;
-  uint64_t replaced = 0;  // while the last one is made
-  uint64_t leaving = 0;   // charged, and given back before
-  for (uint32_t core = 0; core < parts_->device->info().cores; ++core) {
-    const std::shared_ptr<Arena> arena = arenas.Get(core);
-    uint64_t has = arena == nullptr ? 0 : whole(arena->size());
-    // Of one that is being made and the one before it the larger will stay.
-    if (arenas.making().has_value() && arenas.making()->core == core) {
-      const uint64_t coming = whole(arenas.making()->size);
-      leaving = std::min(has, coming);
-      has = std::max(has, coming);
-    }
-    if ((need.cores >> core & 1) == 0 || has >= pages) continue;
-    replaced = has;
-    growth += pages - replaced;
-  }
-  if (growth == 0) return absl::OkStatus();
-  // Given back at once: each arena is charged when it is made.
-  const uint64_t most = growth + replaced;
-  RKNND_RETURN_IF_ERROR(
-      base::Annotate(parts_->ledger->CheckKept(tenant_->name(), 0, growth),
-                     absl::StrCat("internal memory of ", need.size, " bytes")));
-  const auto charge = parts_->internal_memory->TryCharge(
-      MemoryKind::kInternal, most - std::min(most, leaving));
-  if (charge.ok()) return absl::OkStatus();
-  std::string what = absl::StrCat("internal memory of ", need.size, " bytes");
-  if (replaced > 0) {
-    absl::StrAppend(&what, " (beside the ", replaced,
-                    " bytes that a core has until then)");
-  }
-  return base::Annotate(charge.status(), what);
-}
-
-const driver::ModelInfo* SessionImpl::AddContext(
-    const ContextRequest& request, ModelUse use,
-    std::shared_ptr<Arena> own_arena, const CoreChoice& begins) {
+const driver::ModelInfo* Session::AddContext(const ContextRequest& request,
+                                             ModelUse use,
+                                             std::shared_ptr<Arena> own_arena,
+                                             const CoreChoice& begins) {
   ContextTraits traits = *ParseFlags(request.flags);
   const CoreChoice cores =
       *ResolveCoreMask(request.core_mask, parts_->device->info());
@@ -275,29 +233,29 @@ const driver::ModelInfo* SessionImpl::AddContext(
   context.bindings =
       BindingSets(BindingSet::Empty(model, traits.internal_outside));
   context.core_mask = request.core_mask;
-  context.sram = TakeSram(request, traits, *model, ArenasOf(cores, *model));
+  context.sram =
+      TakeSram(*parts_, {account_->holder(), log_.get(), request.sram_limit},
+               traits, *model, ArenasOf(cores, *model));
   gate_->Add(context.run, context.bindings.snapshot(), begins);
-  contexts_[request.number] = std::move(context);
+  contexts_.Add(request.number, std::move(context));
   return &model->info();
 }
 
-absl::Status SessionImpl::DestroyContext(uint32_t context) {
+absl::Status Session::DestroyContext(uint32_t context) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (pending_.erase(context) != 0) return absl::OkStatus();
-  const auto found = contexts_.find(context);
-  if (found == contexts_.end()) return NoContext(context);
-  gate_->Remove(context);
-  streams_.erase(context);
-  contexts_.erase(found);
+  if (contexts_.IsThere(context)) {
+    gate_->Remove(context);
+  } else if (!contexts_.IsTaken(context)) {
+    return contexts_.Get(context).status();
+  }
+  contexts_.Drop(context);
   return absl::OkStatus();
 }
 
-absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
+absl::StatusOr<ShapeChoice> Session::SetShapes(
     uint32_t context, const std::vector<InputShape>& shapes) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(context);
-  if (found == contexts_.end()) return NoContext(context);
-  Context& changed = found->second;
+  RKNND_ASSIGN_OR_RETURN(Context* const found, OpenContext(context));
+  Context& changed = *found;
   const LoadedModel& model = *changed.run->model();
   const auto row = FindRow(model, shapes);
   if (!row.ok()) return row.status();
@@ -309,12 +267,11 @@ absl::StatusOr<ShapeChoice> SessionImpl::SetShapes(
   return ShapeChoice{&model.info(), *row};
 }
 
-absl::Status SessionImpl::Bind(const BindRequest& request) {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  const auto found = contexts_.find(request.context);
-  if (found == contexts_.end()) return NoContext(request.context);
-  Context& context = found->second;
-  if (context.run->traits().info_only) return NotForRuns(request.context);
+absl::Status Session::Bind(const BindRequest& request) {
+  RKNND_RETURN_IF_ERROR(RequireOpen());
+  RKNND_ASSIGN_OR_RETURN(Context* const found,
+                         contexts_.GetForRuns(request.context));
+  Context& context = *found;
   std::shared_ptr<Buffer> buffer;
   if (request.buffer != 0) {
     auto bound = buffers_.Find(request.buffer);
@@ -328,20 +285,20 @@ absl::Status SessionImpl::Bind(const BindRequest& request) {
 
 // ---- buffers ----------------------------------------------------------------
 
-void SessionImpl::AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
-                                 BufferCallback done) {
+void Session::AllocateBuffer(uint32_t buffer, uint64_t size, uint32_t flags,
+                             BufferCallback done) {
   if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
   buffers_.Allocate(buffer, size, flags, std::move(done));
 }
 
-void SessionImpl::ImportBuffer(uint32_t buffer, base::UniqueFd fd,
-                               uint64_t expected_size, BufferCallback done) {
+void Session::ImportBuffer(uint32_t buffer, base::UniqueFd fd,
+                           uint64_t expected_size, BufferCallback done) {
   if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
   buffers_.Import(buffer, std::move(fd), expected_size, std::move(done));
 }
 
-void SessionImpl::ImportPhysical(uint32_t buffer, const PhysicalRange& range,
-                                 BufferCallback done) {
+void Session::ImportPhysical(uint32_t buffer, const PhysicalRange& range,
+                             BufferCallback done) {
   if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
   // A window is given to a user of this machine; a pod's uids are of its own
   // choosing.
@@ -360,12 +317,12 @@ void SessionImpl::ImportPhysical(uint32_t buffer, const PhysicalRange& range,
                           std::move(done));
 }
 
-absl::Status SessionImpl::ReleaseBuffer(uint32_t buffer) {
+absl::Status Session::ReleaseBuffer(uint32_t buffer) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   return buffers_.Release(buffer);
 }
 
-absl::Status SessionImpl::SyncBuffer(uint32_t buffer, driver::CacheSide side) {
+absl::Status Session::SyncBuffer(uint32_t buffer, driver::CacheSide side) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   const auto found = buffers_.Find(buffer);
   if (!found.ok()) return found.status();
@@ -375,42 +332,40 @@ absl::Status SessionImpl::SyncBuffer(uint32_t buffer, driver::CacheSide side) {
 
 // ---- checks -----------------------------------------------------------------
 
-absl::Status SessionImpl::NotForRuns(uint32_t number) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("context ", number,
-                   " was made with RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: memory "
-                   "cannot be bound to it"));
-}
-
-absl::Status SessionImpl::NoContext(uint32_t number) {
-  return absl::NotFoundError(
-      absl::StrCat("context ", number, " does not exist in this session"));
-}
-
-absl::Status SessionImpl::RequireOpen() const {
+absl::Status Session::RequireOpen() const {
   if (!ended_) return absl::OkStatus();
   return absl::FailedPreconditionError("the session has ended");
 }
 
-uint32_t SessionImpl::contexts_taken() const {
-  return static_cast<uint32_t>(contexts_.size() + pending_.size());
+absl::StatusOr<Context*> Session::OpenContext(uint32_t number) {
+  RKNND_RETURN_IF_ERROR(RequireOpen());
+  return contexts_.Get(number);
 }
 
-uint64_t SessionImpl::descriptors_taken() const {
+LoadPayer Session::payer() const {
+  return {tenant_->name(), share_->policy().weight, presence_.token()};
+}
+
+void Session::UploadModel(ModelUpload upload, StatusCallback done) {
+  if (absl::Status open = RequireOpen(); !open.ok()) return done(open);
+  uploads_.Upload(std::move(upload), payer(), presence_, std::move(done));
+}
+
+uint64_t Session::descriptors_taken() const {
   // Its socket, process, ring, doorbell and what it is told by.
   constexpr uint64_t kOfASession = 8;
   constexpr uint64_t kOfAnUpload = 2;
-  return kOfASession + kOfAnUpload * uploads_ + buffers_.live() +
+  return kOfASession + kOfAnUpload * uploads_.count() + buffers_.live() +
          gate_->fences().size();
 }
 
-absl::Status SessionImpl::CheckTenant(const CountLimit& limit,
-                                      CommonKind kind) const {
+absl::Status Session::CheckTenant(const CountLimit& limit,
+                                  CommonKind kind) const {
   RKNND_RETURN_IF_ERROR(parts_->sessions->CheckTenant(*tenant_, limit));
   return parts_->common->Check(*tenant_, kind);
 }
 
-absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
+absl::Status Session::CheckNewContext(uint32_t number) const {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   if (parts_->drain.refuses()) {
     return absl::UnavailableError(
@@ -419,11 +374,11 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
   if (number == 0) {
     return absl::InvalidArgumentError("a context's number cannot be 0");
   }
-  if (contexts_.contains(number) || pending_.contains(number)) {
+  if (contexts_.IsTaken(number)) {
     return absl::AlreadyExistsError(
         absl::StrCat("context ", number, " exists already: destroy it first"));
   }
-  const uint32_t count = contexts_taken();
+  const uint32_t count = contexts_.taken();
   if (count >= parts_->limits.contexts) {
     return absl::ResourceExhaustedError(absl::StrCat(
         account_->holder(), " holds ", count,
@@ -434,11 +389,6 @@ absl::Status SessionImpl::CheckNewContext(uint32_t number) const {
   RKNND_RETURN_IF_ERROR(CheckTenant(kContextLimit, CommonKind::kContexts));
   // Its model may have to be loaded.
   return parts_->common->Check(*tenant_, CommonKind::kMappings);
-}
-
-const Context* SessionImpl::FindContext(uint32_t number) const {
-  const auto found = contexts_.find(number);
-  return found == contexts_.end() ? nullptr : &found->second;
 }
 
 }  // namespace rknnd::core

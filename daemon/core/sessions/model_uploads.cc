@@ -1,17 +1,16 @@
-// Models that clients upload: checked here, loaded by the registry. Called on
-// the loop with fds and texts that a client made.
+// What is checked of an uploaded model before its bytes are read.
+
+#include "daemon/core/sessions/model_uploads.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
 #include "base/posix/model_options.h"
 #include "base/status/status.h"
 #include "daemon/core/models/model_load.h"
-#include "daemon/core/sessions/session_impl.h"
 
 namespace rknnd::core {
 namespace {
@@ -31,10 +30,12 @@ bool IsControl(char c) {
 
 }  // namespace
 
-void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
+void ModelUploads::Upload(ModelUpload upload, const LoadPayer& payer,
+                          const Presence& session,
+                          std::function<void(absl::Status)> done) {
   upload.name.resize(std::min(upload.name.size(), kNameBytes));
   std::replace_if(upload.name.begin(), upload.name.end(), IsControl, '?');
-  const auto size = CheckUpload(upload);
+  const auto size = Check(upload);
   if (!size.ok()) {
     done(size.status());
     return;
@@ -44,35 +45,28 @@ void SessionImpl::UploadModel(ModelUpload upload, StatusCallback done) {
     done(charge.status());
     return;
   }
-  ++uploads_;
+  ++count_;
   parts_->models->Upload(
-      std::move(upload), *size, *std::move(charge), payer(),
+      std::move(upload), *size, *std::move(charge), payer,
       [weak = std::weak_ptr<LogSink>(log_)](const std::string& text) {
         if (const auto log = weak.lock()) log->Log(kLogWarning, text);
       },
-      [weak = weak_from_this(),
+      [this, token = session.token(),
        done = std::move(done)](const absl::Status& status) {
-        const auto self = weak.lock();
-        if (self == nullptr || self->ended_) return;
-        --self->uploads_;
+        if (token.expired()) return;
+        --count_;
         done(status);
       });
 }
 
-LoadPayer SessionImpl::payer() const {
-  return {tenant_->name(), share_->policy().weight, presence_.token()};
-}
-
-absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
-    const ModelUpload& upload) const {
-  if (absl::Status open = RequireOpen(); !open.ok()) return open;
+absl::StatusOr<uint64_t> ModelUploads::Check(const ModelUpload& upload) const {
   if (parts_->drain.refuses()) {
     return absl::UnavailableError(
         "the daemon is draining and takes no new models");
   }
-  if (uploads_ >= kUploads) {
+  if (count_ >= kUploads) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(account_->holder(), " has ", uploads_,
+        absl::StrCat(account_->holder(), " has ", count_,
                      " models to load already: wait until one is loaded"));
   }
   RKNND_RETURN_IF_ERROR(
@@ -80,8 +74,8 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
   RKNND_RETURN_IF_ERROR(parts_->common->Check(*tenant_, CommonKind::kMappings));
   const std::string name = NameForMessages(upload.name, upload.id);
   RKNND_ASSIGN_OR_RETURN(uint64_t size,
-                         CheckModelFile(upload.bytes, upload.options,
-                                        absl::StrCat("model '", name, "'")));
+                         CheckFile(upload.bytes, upload.options,
+                                   absl::StrCat("model '", name, "'")));
   RKNND_ASSIGN_OR_RETURN(
       const base::ModelOptionsText text,
       base::ToStatusOr(base::SplitModelOptions(upload.options)));
@@ -94,13 +88,12 @@ absl::StatusOr<uint64_t> SessionImpl::CheckUpload(
   }
   RKNND_ASSIGN_OR_RETURN(
       const uint64_t owner,
-      CheckModelFile(
-          upload.weights_of, upload.weights_of_options,
-          absl::StrCat("the model whose weights '", name, "' shares")));
+      CheckFile(upload.weights_of, upload.weights_of_options,
+                absl::StrCat("the model whose weights '", name, "' shares")));
   return size + owner;
 }
 
-absl::StatusOr<uint64_t> SessionImpl::CheckModelFile(
+absl::StatusOr<uint64_t> ModelUploads::CheckFile(
     const base::UniqueFd& bytes, const std::string& options,
     const std::string& what) const {
   // Options follow the bytes in the hash. As text they cannot pass for the end
