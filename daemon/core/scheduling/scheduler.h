@@ -27,11 +27,11 @@ struct SchedulerCounts {
 };
 
 // Jobs of one context run in the order of their submission and one at a time; a
-// job runs on a core it allows, a gang's on all of its cores at once; a job whose
-// core is busy holds up no job of another context that could run elsewhere; two
-// jobs whose memory overlaps (Job::alone) never run at once (memory_turns.h), and
-// the one that waits for it keeps no core; a user's jobs have no more of the
-// cores at once than CoreBudget gives.
+// job runs on a core it allows, a gang's on all of its cores at once; a job
+// whose core is busy holds up no job of another context that could run
+// elsewhere; two jobs whose memory overlaps (Job::alone) never run at once
+// (memory_turns.h), and the one that waits for it keeps no core; a user's jobs
+// have no more of the cores at once than CoreBudget gives.
 //
 // A job's class is its context's priority: HIGH before MEDIUM before LOW.
 //
