@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "driver/device.h"
+#include "driver/model_info.h"
 
 namespace rknnd::core {
 

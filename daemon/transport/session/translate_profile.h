@@ -9,7 +9,7 @@
 
 #include "daemon/core/contexts/layer_dump.h"
 #include "daemon/core/reports/perf_report.h"
-#include "driver/device.h"
+#include "driver/model_info.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::transport {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/grpc/inference/datatype.h"
-#include "driver/device.h"
+#include "driver/model_info.h"
 #include "driver/tensor.h"
 
 namespace rknnd::transport {
