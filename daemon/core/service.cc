@@ -18,8 +18,9 @@ absl::StatusOr<std::shared_ptr<Session>> Service::Impl::OpenSession(
     std::shared_ptr<LogSink> log) {
   RKNND_RETURN_IF_ERROR(common_->CheckSession(peer));
   auto tenant = tenants_->Of(peer);
+  // The new one's own first: messages name the table that its limits are from.
   std::vector<const SessionPeer*> peers = sessions.PeersOf(*tenant);
-  peers.push_back(&peer);
+  peers.insert(peers.begin(), &peer);
   tenants_->SetLimits(*tenant, peers);
   if (!peer.admin) {
     // Operators may always look.
