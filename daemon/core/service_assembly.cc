@@ -16,10 +16,6 @@
 namespace rknnd::core {
 namespace {
 
-uint32_t AllCores(uint32_t count) {
-  return static_cast<uint32_t>((uint64_t{1} << count) - 1);
-}
-
 // As a device without coherence sees it, a buffer has its copy, what was last
 // the same, and the memory once more (driver/faults/incoherent_memory.h).
 uint64_t MappingsOfABuffer(const ServiceOptions& options) {
@@ -43,7 +39,7 @@ std::shared_ptr<ServiceParts> MakeParts(const ServiceOptions& options) {
   return parts;
 }
 
-// Null: the options name no folder, or it cannot be opened.
+// Null: the options name no folder. An error: why theirs cannot be used.
 absl::StatusOr<std::shared_ptr<ModelCache>> OpenCache(
     const ServiceOptions& options) {
   if (options.cache_dir.empty()) return nullptr;
@@ -133,14 +129,14 @@ std::shared_ptr<Traces> MakeTraces(const ServiceOptions& options,
 }  // namespace
 
 Service::Impl::Impl(const ServiceOptions& options)
-    : options_(options),
-      clock(options.clock),
+    : clock(options.clock),
       faults(options.faults),
       incoherent(options.incoherent),
       started(options.clock->Now()),
       parts(MakeParts(options)),
       foreign(std::make_shared<ForeignWatch>(
-          options.foreign_users, options.pager, options.loop, options.clock)) {
+          options.foreign_users, options.pager, options.loop, options.clock)),
+      options_(options) {
   std::shared_ptr<ModelCache> cache;
   if (auto opened = OpenCache(options); !opened.ok()) {
     cache_status = opened.status();

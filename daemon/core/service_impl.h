@@ -29,9 +29,9 @@
 
 namespace rknnd::core {
 
-// The members are in the order in which they need each other, and go in the
-// opposite one: first nobody is called back any more, then the sessions end,
-// then the parts, as their last holder, a job perhaps, lets go of them.
+// It ends in this order: nobody is called back any more, the sessions, the
+// timers of the registry, the arenas; then the parts, as their last holder, a
+// job perhaps, lets go of them.
 // Thread: loop.
 class Service::Impl {
  public:
@@ -53,11 +53,6 @@ class Service::Impl {
     return parts->runner->policies().attribution->recorder();
   }
 
- private:
-  LiveOptions options_;
-  SessionId next_session_ = 1;
-
- public:
   const base::Clock* const clock;
   driver::FaultControl* const faults;
   const bool incoherent;
@@ -84,6 +79,8 @@ class Service::Impl {
   // What weights, internal memory and buffers may have together.
   [[nodiscard]] uint64_t AddressSpace() const;
 
+  LiveOptions options_;
+  SessionId next_session_ = 1;
   std::unique_ptr<Tenants> tenants_;
   std::unique_ptr<CommonLimits> common_;
   Presence presence_;

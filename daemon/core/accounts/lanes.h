@@ -32,7 +32,7 @@ class Lanes {
   [[nodiscard]] uint32_t MaskOf(uint32_t lane) const {
     if (lane < cores_) return uint32_t{1} << lane;
     const uint32_t cores = lane == cores_ ? cores_ : lane - cores_ + 1;
-    return static_cast<uint32_t>((uint64_t{1} << cores) - 1);
+    return AllCores(cores);
   }
 
  private:

@@ -36,7 +36,7 @@ SharePolicy ResolvePolicy(const SchedulingOptions& options,
 }
 
 absl::Status CheckCores(const SchedulingOptions& options, uint32_t cores) {
-  const auto all = static_cast<uint32_t>((uint64_t{1} << cores) - 1);
+  const uint32_t all = AllCores(cores);
   const auto check = [&](const std::string& who, const SharePolicy& policy) {
     if (policy.cores == 0 || (policy.cores & all) != 0) return absl::OkStatus();
     return absl::InvalidArgumentError(

@@ -36,8 +36,9 @@ struct Context {
   QueueRequest queue;  // how its jobs wait
   std::optional<KeptStream> stream;
   SramLease sram;
-  // What `sram` of so many bytes saves of DDR traffic, once worked out.
-  uint64_t saved_with = 0, saved = 0;
+  // What `sram` of so many bytes saves of DDR traffic, kept by the report that
+  // worked it out.
+  mutable uint64_t saved_with = 0, saved = 0;
   uint32_t core_mask = 0;  // as the client named it
   // Of the last change of it that was asked for: only that one counts.
   uint64_t core_mask_change = 0;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,12 +50,11 @@ class Arenas : public std::enable_shared_from_this<Arenas> {
   void Fit(const ArenaNeed& need, StatusCallback done);
   // Whether there is room now.
   [[nodiscard]] bool Has(const ArenaNeed& need) const;
-  // What is charged for already and not there yet, if anything.
-  struct Making {
-    uint32_t core = 0;
-    uint64_t size = 0;
-  };
-  [[nodiscard]] const std::optional<Making>& making() const { return making_; }
+  // Whether Fit could be paid for, before the first arena is made: a model that
+  // does not fit takes nothing away from those that do. `payer` is whose part
+  // of `ledger` it would be. Nothing is charged when it returns.
+  [[nodiscard]] absl::Status CheckRoom(const ArenaNeed& need, Ledger& ledger,
+                                       const std::string& payer) const;
   // The needs have changed. A job that runs keeps the arena it was given; one
   // that cannot shrink stays.
   void Refit();
@@ -65,6 +65,11 @@ class Arenas : public std::enable_shared_from_this<Arenas> {
   [[nodiscard]] std::shared_ptr<Arena> Get(uint32_t core) const;
 
  private:
+  // What is charged for already and not there yet.
+  struct Making {
+    uint32_t core = 0;
+    uint64_t size = 0;
+  };
   struct Waiter {
     ArenaNeed need;
     StatusCallback done;

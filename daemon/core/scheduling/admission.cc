@@ -394,12 +394,9 @@ RunEstimate EstimateRun(const LoadedModel& model, uint32_t row,
                         const CoreChoice& cores) {
   const auto width =
       static_cast<uint32_t>(cores.gang ? std::popcount(cores.cores) : 1);
-  const auto mask = [](uint32_t count) {
-    return static_cast<uint32_t>((uint64_t{1} << count) - 1);
-  };
   if (row < model.run_times.size()) {
     const RunTimes& times = model.run_times[row];
-    if (const auto run = times.measured(mask(width)); run > 0) {
+    if (const auto run = times.measured(AllCores(width)); run > 0) {
       return {run, true};
     }
     // A gang is no slower than one of its cores...
@@ -408,7 +405,7 @@ RunEstimate EstimateRun(const LoadedModel& model, uint32_t row,
     }
     // ...and what many cores did one does in so many times their time.
     for (uint32_t many = 2; width == 1 && many <= 8; ++many) {
-      if (const auto run = times.measured(mask(many)); run > 0) {
+      if (const auto run = times.measured(AllCores(many)); run > 0) {
         return {run * many, true};
       }
     }

@@ -40,7 +40,7 @@ bool SameMemory(const Job& a, const Job& b) {
 Scheduler::Scheduler(uint32_t cores, uint32_t jobs_per_context,
                      const SchedulingOptions& options, const base::Clock* clock)
     : cores_(cores),
-      all_(static_cast<uint32_t>((uint64_t{1} << cores) - 1)),
+      all_(AllCores(cores)),
       jobs_per_context_(jobs_per_context),
       bound_(options.starvation_bound),
       hang_(options.hang),

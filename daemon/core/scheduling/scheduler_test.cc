@@ -17,9 +17,9 @@ namespace {
 using testing::kAny;
 using testing::kRun;
 
-class FairSchedulerTest : public testing::SchedulerTest {};
+class SchedulerTurnsTest : public testing::SchedulerTest {};
 
-TEST_F(FairSchedulerTest, ContextsOfAShareTakeTurnsByTheAgeOfTheirOldestJob) {
+TEST_F(SchedulerTurnsTest, ContextsOfAShareTakeTurnsByTheAgeOfTheirOldestJob) {
   Job* first = Enqueue(0);
   Job* second = Enqueue(1, 0b010);
   Job* third = Enqueue(2);
@@ -29,7 +29,7 @@ TEST_F(FairSchedulerTest, ContextsOfAShareTakeTurnsByTheAgeOfTheirOldestJob) {
   EXPECT_EQ(Take(), nullptr);
 }
 
-TEST_F(FairSchedulerTest, JobsOfOneContextRunInOrderAndOneAtATime) {
+TEST_F(SchedulerTurnsTest, JobsOfOneContextRunInOrderAndOneAtATime) {
   Job* first = Enqueue(0);
   Job* second = Enqueue(0);
   ASSERT_EQ(Take(), first);
@@ -38,7 +38,7 @@ TEST_F(FairSchedulerTest, JobsOfOneContextRunInOrderAndOneAtATime) {
   EXPECT_EQ(Take(), second);
 }
 
-TEST_F(FairSchedulerTest, ContextThatHasRunIsOlderThanLaterComersOfItsShare) {
+TEST_F(SchedulerTurnsTest, ContextThatHasRunIsOlderThanLaterComersOfItsShare) {
   Job* running = Enqueue(0);
   Job* older = Enqueue(0);
   ASSERT_EQ(Take(), running);
@@ -48,7 +48,7 @@ TEST_F(FairSchedulerTest, ContextThatHasRunIsOlderThanLaterComersOfItsShare) {
   EXPECT_EQ(Take(), younger);
 }
 
-TEST_F(FairSchedulerTest, EachCoreIsGrantedOnce) {
+TEST_F(SchedulerTurnsTest, EachCoreIsGrantedOnce) {
   for (uint32_t context = 0; context < 4; ++context) Enqueue(context);
   const Job* a = Take();
   const Job* b = Take();
@@ -58,13 +58,13 @@ TEST_F(FairSchedulerTest, EachCoreIsGrantedOnce) {
   EXPECT_EQ(Take(), nullptr);
 }
 
-TEST_F(FairSchedulerTest, ExplicitCoreIsKept) {
+TEST_F(SchedulerTurnsTest, ExplicitCoreIsKept) {
   Job* job = Enqueue(0, 0b100);
   ASSERT_EQ(Take(), job);
   EXPECT_EQ(job->core, 2U);
 }
 
-TEST_F(FairSchedulerTest, JobForABusyCoreBlocksNoOther) {
+TEST_F(SchedulerTurnsTest, JobForABusyCoreBlocksNoOther) {
   Job* running = Enqueue(0, 0b001);
   ASSERT_EQ(Take(), running);
   Job* waits = Enqueue(1, 0b001);
@@ -77,7 +77,7 @@ TEST_F(FairSchedulerTest, JobForABusyCoreBlocksNoOther) {
   EXPECT_EQ(Take(), waits);
 }
 
-TEST_F(FairSchedulerTest, AnyCoreLeavesACoreThatSomebodyInsistsOn) {
+TEST_F(SchedulerTurnsTest, AnyCoreLeavesACoreThatSomebodyInsistsOn) {
   Job* any = Enqueue(0);
   Job* explicit_zero = Enqueue(1, 0b001);
   ASSERT_EQ(Take(), any);
@@ -85,7 +85,7 @@ TEST_F(FairSchedulerTest, AnyCoreLeavesACoreThatSomebodyInsistsOn) {
   EXPECT_EQ(Take(), explicit_zero);
 }
 
-TEST_F(FairSchedulerTest, MoreSaysWhetherAnotherJobCanRun) {
+TEST_F(SchedulerTurnsTest, MoreSaysWhetherAnotherJobCanRun) {
   Enqueue(0, 0b001);
   Enqueue(1, 0b001);
   Enqueue(2, 0b010);
@@ -93,14 +93,14 @@ TEST_F(FairSchedulerTest, MoreSaysWhetherAnotherJobCanRun) {
   EXPECT_FALSE(scheduler_.TakeNext().more);
 }
 
-TEST_F(FairSchedulerTest, FullContextRefusesAndOthersDoNot) {
+TEST_F(SchedulerTurnsTest, FullContextRefusesAndOthersDoNot) {
   for (int i = 0; i < 4; ++i) Enqueue(0);
   EXPECT_EQ(TryEnqueue(0), Scheduler::Entry::kFull);
   Enqueue(1);
   EXPECT_EQ(scheduler_.counts().queued, 5U);
 }
 
-TEST_F(FairSchedulerTest, RunningJobCountsTowardsTheLimit) {
+TEST_F(SchedulerTurnsTest, RunningJobCountsTowardsTheLimit) {
   for (int i = 0; i < 4; ++i) Enqueue(0);
   Job* running = Take();
   EXPECT_EQ(TryEnqueue(0), Scheduler::Entry::kFull);
@@ -110,14 +110,14 @@ TEST_F(FairSchedulerTest, RunningJobCountsTowardsTheLimit) {
 
 // ---- shares and classes -----------------------------------------------------
 
-TEST_F(FairSchedulerTest, ShareOfManyContextsGetsWhatOneOfASingleOneGets) {
+TEST_F(SchedulerTurnsTest, ShareOfManyContextsGetsWhatOneOfASingleOneGets) {
   const uint32_t single = AddContext(NewShare());
   for (uint32_t i = 0; i < contexts_.size(); ++i) Enqueue(i, 0b001);
   const std::vector<int> had = RunOnCore0(100);
   EXPECT_NEAR(had[single], 50, 1);
 }
 
-TEST_F(FairSchedulerTest, FortyProcessesOfAUserGetWhatOneOfAnotherGets) {
+TEST_F(SchedulerTurnsTest, FortyProcessesOfAUserGetWhatOneOfAnotherGets) {
   const auto group = std::make_shared<ShareGroup>();
   std::vector<uint32_t> crowd;
   for (int i = 0; i < 40; ++i) {
@@ -133,7 +133,7 @@ TEST_F(FairSchedulerTest, FortyProcessesOfAUserGetWhatOneOfAnotherGets) {
   for (const uint32_t context : crowd) EXPECT_NEAR(had[context], 10, 1);
 }
 
-TEST_F(FairSchedulerTest, ProcessesThatEndWithTheirFirstJobAreOneUsersToo) {
+TEST_F(SchedulerTurnsTest, ProcessesThatEndWithTheirFirstJobAreOneUsersToo) {
   const auto group = std::make_shared<ShareGroup>();
   const uint32_t single =
       AddContext(NewShare(100, std::make_shared<ShareGroup>()));
@@ -164,7 +164,7 @@ TEST_F(FairSchedulerTest, ProcessesThatEndWithTheirFirstJobAreOneUsersToo) {
   EXPECT_GE(had, 80);
 }
 
-TEST_F(FairSchedulerTest, IdleProcessesTakeNothingOfTheirUsersWeight) {
+TEST_F(SchedulerTurnsTest, IdleProcessesTakeNothingOfTheirUsersWeight) {
   const auto group = std::make_shared<ShareGroup>();
   std::vector<uint32_t> crowd;
   for (int i = 0; i < 40; ++i) {
@@ -182,7 +182,7 @@ TEST_F(FairSchedulerTest, IdleProcessesTakeNothingOfTheirUsersWeight) {
   EXPECT_NEAR(RunOnCore0(200)[single], 100, 2);
 }
 
-TEST_F(FairSchedulerTest, UsersWeightIsThatOfItsProcessesTogether) {
+TEST_F(SchedulerTurnsTest, UsersWeightIsThatOfItsProcessesTogether) {
   const auto group = std::make_shared<ShareGroup>();
   const uint32_t one = AddContext(NewShare(300, group));
   const uint32_t two = AddContext(NewShare(300, group));
@@ -194,7 +194,7 @@ TEST_F(FairSchedulerTest, UsersWeightIsThatOfItsProcessesTogether) {
   EXPECT_NEAR(had[one], had[two], 2);
 }
 
-TEST_F(FairSchedulerTest, ManyContextsTakeNoCoresBeforeTheyAreCharged) {
+TEST_F(SchedulerTurnsTest, ManyContextsTakeNoCoresBeforeTheyAreCharged) {
   const uint32_t single = AddContext(NewShare());
   for (uint32_t i = 0; i < 6; ++i) Enqueue(i);
   Job* other = Enqueue(single);
@@ -202,7 +202,7 @@ TEST_F(FairSchedulerTest, ManyContextsTakeNoCoresBeforeTheyAreCharged) {
   EXPECT_EQ(Take(), other);
 }
 
-TEST_F(FairSchedulerTest, TwiceTheWeightIsTwiceTheTime) {
+TEST_F(SchedulerTurnsTest, TwiceTheWeightIsTwiceTheTime) {
   const uint32_t heavy = AddContext(NewShare(200));
   Enqueue(heavy, 0b001);
   Enqueue(heavy, 0b001);
@@ -211,7 +211,7 @@ TEST_F(FairSchedulerTest, TwiceTheWeightIsTwiceTheTime) {
   EXPECT_NEAR(RunOnCore0(90)[heavy], 60, 1);
 }
 
-TEST_F(FairSchedulerTest, TimeCountsAndNotJobs) {
+TEST_F(SchedulerTurnsTest, TimeCountsAndNotJobs) {
   const uint32_t quick = AddContext(NewShare(), Priority::kMedium, kRun / 4);
   for (const uint32_t context : {quick, 0U}) {
     Enqueue(context, 0b001);
@@ -221,7 +221,7 @@ TEST_F(FairSchedulerTest, TimeCountsAndNotJobs) {
   EXPECT_NEAR(had[quick], 80, 2);
 }
 
-TEST_F(FairSchedulerTest, WhatARunReallyTookIsCharged) {
+TEST_F(SchedulerTurnsTest, WhatARunReallyTookIsCharged) {
   const uint32_t other = AddContext(NewShare());
   // Expected to take as long as the other's; takes three times that.
   std::array<int, 2> had{};
@@ -240,7 +240,7 @@ TEST_F(FairSchedulerTest, WhatARunReallyTookIsCharged) {
   EXPECT_NEAR(had[1], 60, 2);
 }
 
-TEST_F(FairSchedulerTest, HigherClassComesFirst) {
+TEST_F(SchedulerTurnsTest, HigherClassComesFirst) {
   const auto share = NewShare();
   const uint32_t low = AddContext(share, Priority::kLow);
   const uint32_t high = AddContext(share, Priority::kHigh);
@@ -253,7 +253,7 @@ TEST_F(FairSchedulerTest, HigherClassComesFirst) {
   }
 }
 
-TEST_F(FairSchedulerTest, LowJobPassedOverForTheBoundHasItsTurnOnce) {
+TEST_F(SchedulerTurnsTest, LowJobPassedOverForTheBoundHasItsTurnOnce) {
   const auto share = NewShare();
   const uint32_t low = AddContext(NewShare(), Priority::kLow);
   for (int i = 0; i < 2; ++i) {
@@ -271,7 +271,7 @@ TEST_F(FairSchedulerTest, LowJobPassedOverForTheBoundHasItsTurnOnce) {
 
 // ---- what is taken back, held, let go ---------------------------------------
 
-TEST_F(FairSchedulerTest, CancelTakesQueuedJobsInOrderAndLeavesTheRunning) {
+TEST_F(SchedulerTurnsTest, CancelTakesQueuedJobsInOrderAndLeavesTheRunning) {
   Job* running = Enqueue(0);
   Job* second = Enqueue(0);
   Job* third = Enqueue(0);
@@ -290,7 +290,7 @@ TEST_F(FairSchedulerTest, CancelTakesQueuedJobsInOrderAndLeavesTheRunning) {
   EXPECT_EQ(Take(), nullptr);
 }
 
-TEST_F(FairSchedulerTest, CancelledContextLeavesItsNeighboursInTheLine) {
+TEST_F(SchedulerTurnsTest, CancelledContextLeavesItsNeighboursInTheLine) {
   Job* a = Enqueue(0);
   Enqueue(1);
   Job* c = Enqueue(2);
@@ -300,18 +300,18 @@ TEST_F(FairSchedulerTest, CancelledContextLeavesItsNeighboursInTheLine) {
   EXPECT_EQ(Take(), nullptr);
 }
 
-TEST_F(FairSchedulerTest, CancelOfAnIdleContextTakesNothing) {
+TEST_F(SchedulerTurnsTest, CancelOfAnIdleContextTakesNothing) {
   EXPECT_EQ(scheduler_.Cancel(*contexts_[0]), nullptr);
 }
 
-TEST_F(FairSchedulerTest, ContextWorksAgainAfterCancel) {
+TEST_F(SchedulerTurnsTest, ContextWorksAgainAfterCancel) {
   Enqueue(0);
   scheduler_.Cancel(*contexts_[0]);
   Job* later = Enqueue(0);
   EXPECT_EQ(Take(), later);
 }
 
-TEST_F(FairSchedulerTest, RemovedJobLeavesThoseBehindItInPlace) {
+TEST_F(SchedulerTurnsTest, RemovedJobLeavesThoseBehindItInPlace) {
   Job* first = Enqueue(0);
   Job* second = Enqueue(0);
   Job* third = Enqueue(0);
@@ -324,7 +324,7 @@ TEST_F(FairSchedulerTest, RemovedJobLeavesThoseBehindItInPlace) {
 }
 
 // A camera whose frames are replaced while it waits must not wait for ever.
-TEST_F(FairSchedulerTest, JobThatReplacesAnotherTakesItsTurn) {
+TEST_F(SchedulerTurnsTest, JobThatReplacesAnotherTakesItsTurn) {
   Job* old = Enqueue(0);
   Job* other = Enqueue(1);
   Job* newer = Enqueue(0);
@@ -333,7 +333,7 @@ TEST_F(FairSchedulerTest, JobThatReplacesAnotherTakesItsTurn) {
   EXPECT_EQ(Take(), other);
 }
 
-TEST_F(FairSchedulerTest, HeldJobHoldsUpItsContextAndNobodyElse) {
+TEST_F(SchedulerTurnsTest, HeldJobHoldsUpItsContextAndNobodyElse) {
   Job* held = EnqueueHeld(0);
   Job* behind = Enqueue(0);
   Job* other = Enqueue(1);
@@ -345,14 +345,14 @@ TEST_F(FairSchedulerTest, HeldJobHoldsUpItsContextAndNobodyElse) {
   EXPECT_EQ(Take(), behind);
 }
 
-TEST_F(FairSchedulerTest, UnholdOfWhatIsNotQueuedDoesNothing) {
+TEST_F(SchedulerTurnsTest, UnholdOfWhatIsNotQueuedDoesNothing) {
   Job* held = EnqueueHeld(0);
   EXPECT_TRUE(scheduler_.Remove(held));
   EXPECT_FALSE(scheduler_.Unhold(held));
   EXPECT_EQ(Take(), nullptr);
 }
 
-TEST_F(FairSchedulerTest, RemovedHeldJobLetsThoseBehindItRun) {
+TEST_F(SchedulerTurnsTest, RemovedHeldJobLetsThoseBehindItRun) {
   Job* held = EnqueueHeld(0);
   Job* behind = Enqueue(0);
   EXPECT_EQ(Take(), nullptr);

@@ -73,9 +73,9 @@ SramLease TakeSram(const ServiceParts& parts, const SramAsker& asker,
   return lease;
 }
 
-void AddSramSaved(ContextTable& contexts, SramReport* report,
+void AddSramSaved(const ContextTable& contexts, SramReport* report,
                   SramForecasts* known) {
-  for (auto& [number, context] : contexts.all()) {
+  for (const auto& [number, context] : contexts.all()) {
     const uint64_t bytes = context.sram.bytes();
     if (bytes == 0) continue;
     if (context.saved_with != bytes) {

@@ -34,7 +34,7 @@ using SramForecasts =
 
 // What SRAM saves these contexts, into the windows that they have. What has
 // been worked out for the report is `known`. Thread: loop.
-void AddSramSaved(ContextTable& contexts, SramReport* report,
+void AddSramSaved(const ContextTable& contexts, SramReport* report,
                   SramForecasts* known);
 
 }  // namespace rknnd::core

@@ -58,7 +58,7 @@ absl::StatusOr<Context*> ContextTable::Get(uint32_t number) {
   return std::as_const(*this).Get(number).status();
 }
 
-absl::StatusOr<Context*> ContextTable::GetForRuns(uint32_t number) {
+absl::StatusOr<Context*> ContextTable::GetForBinding(uint32_t number) {
   RKNND_ASSIGN_OR_RETURN(Context* const found, Get(number));
   if (!found->run->traits().info_only) return found;
   return absl::FailedPreconditionError(

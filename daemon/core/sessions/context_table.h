@@ -48,9 +48,9 @@ class ContextTable {
   // NOT_FOUND in place of null.
   [[nodiscard]] absl::StatusOr<Context*> Get(uint32_t number);
   [[nodiscard]] absl::StatusOr<const Context*> Get(uint32_t number) const;
-  // The same of those that may run: FAILED_PRECONDITION for one that only
-  // answers queries.
-  [[nodiscard]] absl::StatusOr<Context*> GetForRuns(uint32_t number);
+  // The same of those that memory can be bound to: FAILED_PRECONDITION for one
+  // that only answers queries.
+  [[nodiscard]] absl::StatusOr<Context*> GetForBinding(uint32_t number);
 
   [[nodiscard]] bool IsThere(uint32_t number) const;
   // Whether it is there or expected.

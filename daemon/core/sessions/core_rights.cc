@@ -9,7 +9,7 @@
 namespace rknnd::core {
 
 uint32_t CoreRights::cores() const {
-  const auto all = static_cast<uint32_t>((uint64_t{1} << device_.cores) - 1);
+  const uint32_t all = AllCores(device_.cores);
   const uint32_t mine = share_->policy().cores;
   return mine == 0 ? all : mine & all;
 }

@@ -56,8 +56,7 @@ struct ServiceParts {
   // The cores there are for streams.
   [[nodiscard]] Board board() const {
     const uint32_t lent = leases->lent();
-    return {static_cast<uint32_t>((uint64_t{1} << device->info().cores) - 1),
-            lent, leases->HolderOf(lent)};
+    return {AllCores(device->info().cores), lent, leases->HolderOf(lent)};
   }
 
   [[nodiscard]] Paging paging() const { return {device, heaps, loop, pager}; }

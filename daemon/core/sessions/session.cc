@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/core/contexts/shape_rows.h"
-#include "daemon/core/memory/arena_room.h"
 #include "daemon/core/sessions/context_sram.h"
 #include "daemon/core/terms/events.h"
 
@@ -193,13 +192,11 @@ void Session::PrepareContext(const ContextRequest& asked, uint64_t token,
   } else if (own) {
     Arena::Make(parts_->paging(), *parts_->internal_memory, need.size, finish);
   } else {
-    if (absl::Status fits = CheckArenaRoom(
-            need, parts_->runner->arenas(), parts_->device->info().cores,
-            *parts_->ledger, *parts_->internal_memory, tenant_->name());
-        !fits.ok()) {
-      return finish(fits);
-    }
-    parts_->runner->arenas().Fit(first, [finish](const absl::Status& fits) {
+    Arenas& arenas = parts_->runner->arenas();
+    const absl::Status room =
+        arenas.CheckRoom(need, *parts_->ledger, tenant_->name());
+    if (!room.ok()) return finish(room);
+    arenas.Fit(first, [finish](const absl::Status& fits) {
       if (fits.ok()) return finish(nullptr);
       finish(fits);
     });
@@ -243,11 +240,8 @@ const driver::ModelInfo* Session::AddContext(const ContextRequest& request,
 
 absl::Status Session::DestroyContext(uint32_t context) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
-  if (contexts_.IsThere(context)) {
-    gate_->Remove(context);
-  } else if (!contexts_.IsTaken(context)) {
-    return contexts_.Get(context).status();
-  }
+  if (!contexts_.IsTaken(context)) return contexts_.Get(context).status();
+  if (contexts_.IsThere(context)) gate_->Remove(context);
   contexts_.Drop(context);
   return absl::OkStatus();
 }
@@ -270,7 +264,7 @@ absl::StatusOr<ShapeChoice> Session::SetShapes(
 absl::Status Session::Bind(const BindRequest& request) {
   RKNND_RETURN_IF_ERROR(RequireOpen());
   RKNND_ASSIGN_OR_RETURN(Context* const found,
-                         contexts_.GetForRuns(request.context));
+                         contexts_.GetForBinding(request.context));
   Context& context = *found;
   std::shared_ptr<Buffer> buffer;
   if (request.buffer != 0) {

@@ -57,7 +57,6 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::shared_ptr<JobGate> gate() const { return gate_; }
   // To ask about one of them; requests are made below.
   [[nodiscard]] const ContextTable& contexts() const { return contexts_; }
-  [[nodiscard]] ContextTable& contexts() { return contexts_; }
 
   // NOT_FOUND when the model is neither resident, loading nor in the cache
   // folder: the client uploads it and asks again.

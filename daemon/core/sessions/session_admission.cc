@@ -9,7 +9,6 @@
 #include "base/status/status.h"
 #include "daemon/core/accounts/share.h"
 #include "daemon/core/scheduling/admission.h"
-#include "daemon/core/scheduling/leases.h"
 #include "daemon/core/sessions/session.h"
 
 namespace rknnd::core {

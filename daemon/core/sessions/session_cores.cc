@@ -33,10 +33,6 @@ void Session::SetCoreMask(uint32_t context, uint32_t core_mask,
   const uint32_t mask = rights_.TakeMask(core_mask);
   const auto cores = ResolveCoreMask(mask, device);
   if (!cores.ok()) return done(cores.status());
-  if (device.cores <= 1 && mask > 1 && log_ != nullptr) {
-    log_->Log(kLogDebug, absl::StrCat("core mask ", mask, " ignored, ",
-                                      device.soc, " has one core"));
-  }
   MoveTo(context, mask, *cores, std::move(done));
 }
 
@@ -58,6 +54,12 @@ void Session::MoveTo(uint32_t context, uint32_t core_mask,
         const bool wanted =
             found != nullptr && found->core_mask_change == change;
         if (fits.ok() && wanted) {
+          const driver::DeviceInfo& device = self->parts_->device->info();
+          if (device.cores <= 1 && core_mask > 1 && self->log_ != nullptr) {
+            self->log_->Log(kLogDebug,
+                            absl::StrCat("core mask ", core_mask, " ignored, ",
+                                         device.soc, " has one core"));
+          }
           found->use.Reach(need.cores);
           found->core_mask = core_mask;
           found->sram.Move(ArenasOf(cores, *found->run->model()));

@@ -12,7 +12,7 @@ namespace rknnd::core {
 absl::Status Session::BindFrame(const FrameRequest& request) {
   RKNND_RETURN_IF_ERROR(RequireOpen());
   RKNND_ASSIGN_OR_RETURN(Context* const found,
-                         contexts_.GetForRuns(request.context));
+                         contexts_.GetForBinding(request.context));
   Context& context = *found;
   PlaneBuffers buffers;
   for (size_t p = 0; p < buffers.size(); ++p) {

@@ -236,6 +236,11 @@ struct MemorySize {
   uint64_t sram_total = 0, sram_free = 0;
 };
 
+// The bits of so many cores, of 32 at most.
+constexpr uint32_t AllCores(uint32_t count) {
+  return static_cast<uint32_t>((uint64_t{1} << count) - 1);
+}
+
 // Where jobs of a context run: on any one of these cores (bits), or, as a gang,
 // on all of them at once.
 struct CoreChoice {
