@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

@@ -9,8 +9,8 @@
 
 #include <utility>
 
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

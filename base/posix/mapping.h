@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

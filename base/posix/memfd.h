@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

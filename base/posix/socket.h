@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

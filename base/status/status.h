@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::base {
 

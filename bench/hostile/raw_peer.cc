@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/sha256.h"
 
 namespace rknnd::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "bench/common/one_operator.h"
 #include "bench/hostile/attack.h"
 #include "bench/hostile/raw_peer.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/soft/kernels/convolution/window.h"
 #include "driver/soft/kernels/onednn.h"
-#include "driver/soft/kernels/window.h"
 
 namespace rknnd::bench {
 namespace {

@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "bench/common/failure.h"
 #include "bench/load/network.h"
 #include "client/include/rknnd.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "CLI/CLI.hpp"
-#include "client/ctl/verb.h"
+#include "client/ctl/verbs/verb.h"
 
 namespace rknnd::client {
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/session_client.h"

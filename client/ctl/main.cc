@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "client/ctl/command_line.h"
-#include "client/ctl/progress.h"
-#include "client/ctl/text.h"
+#include "client/ctl/text/progress.h"
+#include "client/ctl/text/text.h"
 #include "rknnd.h"
 
 namespace rknnd::client {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/image/image.h"
 
 namespace rknnd::client {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/posix/overflow.h"
+#include "base/values/overflow.h"
 #include "rknn_api.h"
 
 namespace rknnd::client {

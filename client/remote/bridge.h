@@ -21,9 +21,9 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/remote/bindings.h"
 #include "client/remote/dial_options.h"
 #include "client/remote/local_ring.h"

@@ -12,9 +12,9 @@
 #include <span>
 #include <string>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/posix/event_loop.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "proto/wire/ring.h"
 
 namespace rknnd::client {

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/remote/bridge.h"
 #include "client/remote/dial_options.h"
 #include "client/remote/stream.h"

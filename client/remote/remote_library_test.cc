@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/remote/remote.h"
 
 namespace {

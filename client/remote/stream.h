@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/remote/dial_options.h"
 
 namespace rknnd::v1 {

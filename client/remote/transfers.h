@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "proto/wire/frame.h"
 
 namespace rknnd::v1 {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/posix/overflow.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::client {
 namespace {

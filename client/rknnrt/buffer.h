@@ -10,8 +10,8 @@
 #include <memory>
 #include <span>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
+#include "base/values/expected.h"
 #include "client/session/target.h"
 
 namespace rknnd::client {

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <new>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/include/rknn_api.h"
-#include "client/rknnrt/context.h"
+#include "client/rknnrt/context/context.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/status_map.h"
 #include "client/target/log.h"

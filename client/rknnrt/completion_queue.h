@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
+#include "base/values/expected.h"
 #include "client/include/rknnd.h"
-#include "client/rknnrt/context.h"
+#include "client/rknnrt/context/context.h"
 #include "client/session/target.h"
 
 namespace rknnd::client {

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "base/posix/overflow.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::client {
 namespace {

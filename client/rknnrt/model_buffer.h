@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
+#include "base/values/expected.h"
 #include "client/include/rknn_api.h"
 
 namespace rknnd::client {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/session/target.h"
 
 namespace rknnd::client {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/rknnrt/status_map.h"
 
 namespace rknnd::client {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/posix/expected.h"
-#include "client/rknnrt/context.h"
+#include "base/values/expected.h"
+#include "client/rknnrt/context/context.h"
 #include "client/session/target.h"
 
 namespace rknnd::client {

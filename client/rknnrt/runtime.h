@@ -21,10 +21,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
+#include "base/values/expected.h"
 #include "client/rknnrt/completion_queue.h"
-#include "client/rknnrt/context.h"
+#include "client/rknnrt/context/context.h"
 #include "client/rknnrt/handle_table.h"
 #include "client/rknnrt/memory_registry.h"
 #include "client/session/target.h"

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-#include "client/rknnrt/context.h"
+#include "client/rknnrt/context/context.h"
 #include "client/rknnrt/copy_fitting.h"
 
 namespace rknnd::client {

@@ -4,7 +4,7 @@
 #ifndef CLIENT_RKNNRT_STATUS_MAP_H_
 #define CLIENT_RKNNRT_STATUS_MAP_H_
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/posix/half.h"
-#include "base/posix/overflow.h"
+#include "base/values/half.h"
+#include "base/values/overflow.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
@@ -132,6 +132,11 @@ std::string DimsText(const TensorAttr& attr) {
     text += std::to_string(attr.dims[i]);
   }
   return text;
+}
+
+std::string NoSuchTensor(const char* what, uint32_t index, size_t count) {
+  return std::string(what) + " index " + std::to_string(index) +
+         " does not exist: the model has " + std::to_string(count);
 }
 
 void FillAttr(const TensorAttr& from, uint32_t index, rknn_tensor_attr* to) {

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/include/rknn_api.h"
 #include "client/target/types.h"
 
@@ -36,6 +36,9 @@ const char* TypeConstant(uint32_t type);
 
 // "1x3x240x320"
 std::string DimsText(const TensorAttr& attr);
+
+// "output index 7 does not exist: the model has 2"
+std::string NoSuchTensor(const char* what, uint32_t index, size_t count);
 
 // All fields but pass_through and h_stride, which are the program's.
 void FillAttr(const TensorAttr& from, uint32_t index, rknn_tensor_attr* to);

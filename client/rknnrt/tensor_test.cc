@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {

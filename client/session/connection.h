@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/session/ring_client.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"

@@ -13,10 +13,10 @@
 #include <list>
 #include <utility>
 
-#include "base/posix/half.h"
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
 #include "base/posix/socket.h"
+#include "base/values/half.h"
+#include "base/values/model_options.h"
 #include "client/include/rknn_api.h"
 #include "proto/wire/features.h"
 

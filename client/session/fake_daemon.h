@@ -19,8 +19,8 @@
 
 #include "base/posix/mapping.h"
 #include "base/posix/mutex.h"
-#include "base/posix/sha256.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/sha256.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/ring.h"

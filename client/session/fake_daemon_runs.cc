@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/posix/futex.h"
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "client/include/rknn_api.h"
 #include "client/session/fake_daemon.h"
 

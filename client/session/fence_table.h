@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/session/connection.h"
 #include "client/session/link.h"
 #include "client/session/record.h"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

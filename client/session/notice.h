@@ -12,9 +12,9 @@
 #include <memory>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/session/fence_table.h"
 #include "client/session/link.h"
 #include "client/session/record.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
+#include "base/values/expected.h"
 #include "client/session/binding_history.h"
 #include "client/session/connection.h"
 #include "client/session/fence_table.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/session/connection.h"
 #include "client/target/model_source.h"
 #include "client/target/types.h"

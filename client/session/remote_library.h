@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "client/remote/remote.h"
 
 namespace rknnd::client {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/session/connection.h"
 #include "client/session/record.h"
 #include "client/target/types.h"

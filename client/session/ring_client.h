@@ -13,9 +13,9 @@
 #include <string>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
 #include "base/posix/mutex.h"
 #include "base/posix/spinning.h"
+#include "base/values/expected.h"
 #include "proto/wire/ring.h"
 
 namespace rknnd::client {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/session/connection.h"
 #include "client/session/fence_table.h"
 #include "client/session/link.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/session/connection.h"
 #include "client/session/fence_table.h"
 #include "client/session/link.h"

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/sha256.h"
 #include "client/include/rknn_api.h"
 #include "client/session/fake_daemon.h"
 

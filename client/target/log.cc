@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/posix/environment.h"
-#include "base/posix/printable.h"
+#include "base/values/printable.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
-#include "base/posix/overflow.h"
+#include "base/values/model_options.h"
+#include "base/values/overflow.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {

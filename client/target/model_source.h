@@ -13,9 +13,9 @@
 #include <span>
 #include <string>
 
-#include "base/posix/expected.h"
-#include "base/posix/sha256.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
+#include "base/values/sha256.h"
 
 namespace rknnd::client {
 

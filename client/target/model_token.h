@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/target/model_source.h"
 
 namespace rknnd::client {

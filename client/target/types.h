@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
@@ -147,6 +147,7 @@ class RunRef {
     if (run_ != nullptr) run_->users.fetch_sub(1, std::memory_order_release);
   }
 
+  explicit operator bool() const { return run_ != nullptr; }
   StartedRun& operator*() const { return *run_; }
   StartedRun* operator->() const { return run_; }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::client {
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/status/status.h"
+#include "base/values/sha256.h"
 #include "daemon/board/test_model.h"
 
 namespace rknnd::board {

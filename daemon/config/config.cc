@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/expected.h"
 #include "base/status/status.h"
+#include "base/values/expected.h"
 #include "daemon/config/key_table.h"
 
 namespace rknnd {

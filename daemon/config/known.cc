@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "base/posix/near_name.h"
+#include "base/values/near_name.h"
 #include "daemon/config/key_table.h"
 
 namespace rknnd {

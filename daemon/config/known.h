@@ -37,7 +37,7 @@ const std::vector<KnownKey>& KnownKeys();
 // "limits." of "limits.user": what stands before a key's own name.
 std::string_view TableOf(std::string_view name);
 
-// base/posix/near_name.h with the names of all keys and tables.
+// base/values/near_name.h with the names of all keys and tables.
 std::string DidYouMean(std::string_view name);
 
 }  // namespace rknnd

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/running/runner.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 
 namespace rknnd {
 namespace {

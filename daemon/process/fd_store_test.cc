@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/transport/session/testing/recorded_lines.h"
 
 namespace rknnd {

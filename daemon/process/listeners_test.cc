@@ -18,8 +18,8 @@
 
 #include "base/posix/child_process.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/sha256.h"
 #include "daemon/runtime.h"
 #include "daemon/transport/session/testing/recorded_lines.h"
 

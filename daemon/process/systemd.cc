@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/expected.h"
 #include "base/posix/send_only.h"
 #include "base/status/status.h"
+#include "base/values/expected.h"
 
 namespace rknnd {
 namespace {

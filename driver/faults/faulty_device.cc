@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/sha256.h"
 #include "base/status/status.h"
+#include "base/values/sha256.h"
 
 namespace rknnd::driver {
 namespace {

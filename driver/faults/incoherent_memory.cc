@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 #include "driver/memory/fault_guard.h"
 
 namespace rknnd::driver {

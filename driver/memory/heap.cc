@@ -20,8 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/posix/memfd.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::driver {
 namespace {

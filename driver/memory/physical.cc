@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/overflow.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::driver {
 namespace {

@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::rknn_file {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "driver/rknn_file/container.h"
 
 namespace rknnd::rknn_file {

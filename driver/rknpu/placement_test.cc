@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "driver/rknpu/file/testing/program_builder.h"
 #include "driver/rknpu/file/testing/shared_programs.h"
 #include "driver/rknpu/relocated_commands.h"

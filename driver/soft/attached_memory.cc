@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 #include "driver/memory/cache_sync.h"
 #include "driver/memory/fault_guard.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/posix/clock.h"
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/plan/planner.h"

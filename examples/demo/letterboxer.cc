@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 
 namespace rknnd::demo {
 

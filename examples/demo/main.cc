@@ -29,7 +29,7 @@
 #include "base/posix/child_process.h"
 #include "base/posix/clock.h"
 #include "base/posix/interrupts.h"
-#include "client/ctl/finite_range.h"
+#include "client/ctl/verbs/finite_range.h"
 #include "client/launch/launcher.h"
 #include "client/launch/memory_rows.h"
 #include "examples/demo/camera.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "client/image/image.h"
 #include "examples/demo/letterboxer.h"
 #include "examples/detector/frame.h"

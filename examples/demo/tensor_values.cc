@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 
 namespace rknnd::demo {
 namespace {

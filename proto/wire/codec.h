@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "proto/wire/frame.h"
 #include "rknnd/v1/session.pb.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "proto/wire/codec.h"
 
 namespace rknnd::wire {

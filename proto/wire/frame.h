@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 
 namespace rknnd::wire {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
-#include "base/posix/half.h"
 #include "base/posix/memfd.h"
+#include "base/values/half.h"
 #include "client/include/rknnd.hpp"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/models.h"

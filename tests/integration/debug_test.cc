@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/grpc_client.h"
 #include "tests/integration/harness/integration_test.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/grpc_client.h"
 #include "tests/integration/harness/integration_test.h"

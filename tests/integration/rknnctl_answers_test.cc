@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 #include "tests/integration/harness/models.h"

@@ -22,8 +22,8 @@
 
 #include "base/posix/child_process.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/sha256.h"
 #include "tests/integration/harness/faults.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"

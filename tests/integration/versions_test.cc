@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 

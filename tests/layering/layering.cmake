@@ -11,14 +11,15 @@ cmake_minimum_required(VERSION 3.25)
 # decides. 'api' stands for the public headers, included by bare name. Of the rooms
 # of daemon/core each may use those before it; their tests drive the whole core.
 set(rules
-  "base/posix:            base/posix"
+  "base/values:           base/values"
+  "base/posix:            base/values base/posix"
   "base/status:           base"
-  "proto:                 base/posix proto rknnd/v1"
+  "proto:                 base/values base/posix proto rknnd/v1"
   "driver:                base driver"
-  "driver/rknn_file:      base/posix driver/rknn_file"
-  "driver/rknpu/file:     base/posix driver/rknn_file driver/rknpu/file"
+  "driver/rknn_file:      base/values base/posix driver/rknn_file"
+  "driver/rknpu/file:     base/values base/posix driver/rknn_file driver/rknpu/file"
   "driver/rknpu/registers: driver/rknpu/registers"
-  "driver/rknpu/text:     base/posix driver/rknpu"
+  "driver/rknpu/text:     base/values base/posix driver/rknpu"
   "daemon/core:           base driver daemon/core"
   "daemon/core/terms:      base driver daemon/core/terms"
   "daemon/core/accounts:   base driver daemon/core/terms daemon/core/accounts"
@@ -32,13 +33,13 @@ set(rules
   "daemon/core/sessions:   base driver daemon/core/terms daemon/core/accounts daemon/core/memory daemon/core/models daemon/core/contexts daemon/core/jobs daemon/core/scheduling daemon/core/reports daemon/core/running daemon/core/sessions"
   "daemon/transport:      base proto rknnd/v1 driver daemon/core daemon/transport"
   "daemon:                base proto rknnd/v1 driver daemon"
-  "client:                base/posix proto rknnd/v1 client api"
+  "client:                base/values base/posix proto rknnd/v1 client api"
   "client/include:        api"
-  "client/target:         base/posix proto rknnd/v1 client/include client/target api"
-  "client/session:        base/posix proto rknnd/v1 client/include client/target client/session client/local client/remote api"
-  "client/ctl:            base/posix proto rknnd/v1 client driver/rknn_file driver/rknpu/file driver/rknpu/text driver/rknpu/testing api"
+  "client/target:         base/values base/posix proto rknnd/v1 client/include client/target api"
+  "client/session:        base/values base/posix proto rknnd/v1 client/include client/target client/session client/local client/remote api"
+  "client/ctl:            base/values base/posix proto rknnd/v1 client driver/rknn_file driver/rknpu/file driver/rknpu/text driver/rknpu/testing api"
   "client/local:          base proto rknnd/v1 driver daemon client api"
-  "client/remote:         base/posix proto rknnd/v1 client api"
+  "client/remote:         base/values base/posix proto rknnd/v1 client api"
   "k8s:                   base proto rknnd/v1 k8s"
   "tests:                 base proto rknnd/v1 driver client tests api"
   "bench:                 base proto rknnd/v1 driver client bench tests/torture api"
@@ -47,7 +48,7 @@ set(rules
 # Folder (as a regular expression on the path) and the includes it must not have,
 # of any origin, with the reason.
 set(bans
-  "^(base/posix|driver/rknn_file|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base/(values|posix)|driver/rknn_file|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
   "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|target|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
   "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
   "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")

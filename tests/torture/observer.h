@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::torture {
 

@@ -35,7 +35,7 @@ std::string TensorName(const driver::ProgramInfo& program,
 }
 
 // Whether the NPU's first or last layer takes memory in this format as it is.
-// The client library predicts the same (client/rknnrt/context.cc).
+// The client library predicts the same (client/rknnrt/context/context.cc).
 bool IsNative(const driver::ProgramInfo& program, driver::Direction direction,
               size_t index, const driver::TensorFormat& format) {
   using driver::TensorLayout;

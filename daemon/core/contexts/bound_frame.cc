@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::core {
 

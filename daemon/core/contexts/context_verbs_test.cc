@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
+#include "base/values/model_options.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "daemon/core/testing/words.h"
 #include "gtest/gtest.h"

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/hot_path.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 
 namespace rknnd::core {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/models/model_cache.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "daemon/core/testing/words.h"

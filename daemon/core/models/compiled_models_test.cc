@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/model_options.h"
+#include "base/values/model_options.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

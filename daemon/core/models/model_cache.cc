@@ -18,9 +18,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/posix/sha256.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "base/values/sha256.h"
 #include "daemon/core/models/checksum.h"
 #include "driver/memory/fault_guard.h"
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "daemon/core/testing/words.h"
 #include "gtest/gtest.h"

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/map_count.h"
-#include "base/posix/model_options.h"
-#include "base/posix/sha256.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
+#include "base/values/sha256.h"
 
 namespace rknnd::core {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/sha256.h"
 #include "base/status/status.h"
+#include "base/values/sha256.h"
 #include "daemon/core/models/model_entry.h"
 #include "daemon/core/models/slow_layers.h"
 #include "daemon/core/terms/events.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

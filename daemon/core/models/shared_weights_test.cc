@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
-#include "base/posix/sha256.h"
+#include "base/values/model_options.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/hot_path.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/jobs/session_jobs.h"
 #include "daemon/core/scheduling/admission.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/overflow.h"
+#include "base/values/overflow.h"
 #include "daemon/core/terms/options.h"
 
 namespace rknnd::core {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/posix/mapping.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "daemon/core/testing/words.h"
 #include "driver/faults/faulty_device.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
 #include "daemon/core/models/model_load.h"
 
 namespace rknnd::core {

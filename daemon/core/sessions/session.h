@@ -170,8 +170,6 @@ class Session : public std::enable_shared_from_this<Session> {
   // The buffer to fill, null for none; or why not.
   [[nodiscard]] absl::StatusOr<std::shared_ptr<Buffer>> CheckWeightMemory(
       const MemoryRequest& request);
-  // The contexts' bindings to it go.
-  void Unbind(const Buffer& buffer);
   // Whether the session's tenant may have one more.
   [[nodiscard]] absl::Status CheckTenant(const CountLimit& limit,
                                          CommonKind kind) const;

@@ -48,16 +48,13 @@ absl::StatusOr<BufferInfo> Session::AdoptBuffer(uint32_t buffer,
                                                 const BufferKey& key) {
   if (absl::Status open = RequireOpen(); !open.ok()) return open;
   // The table is this session's.
-  return buffers_.Adopt(buffer, key,
-                        [this](const Buffer& gone) { Unbind(gone); });
-}
-
-void Session::Unbind(const Buffer& buffer) {
-  for (auto& [number, context] : contexts_.all()) {
-    if (context.bindings.Count(&buffer) == 0) continue;
-    context.bindings.Unbind(number, &buffer);
-    gate_->SetBindings(number, context.bindings.snapshot());
-  }
+  return buffers_.Adopt(buffer, key, [this](const Buffer& gone) {
+    for (auto& [number, context] : contexts_.all()) {
+      if (context.bindings.Count(&gone) == 0) continue;
+      context.bindings.Unbind(number, &gone);
+      gate_->SetBindings(number, context.bindings.snapshot());
+    }
+  });
 }
 
 // ---- weights ----------------------------------------------------------------

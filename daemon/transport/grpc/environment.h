@@ -11,7 +11,7 @@
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/event_log.h"
-#include "daemon/transport/session/workers.h"
+#include "daemon/transport/session/ring/workers.h"
 
 namespace rknnd::transport {
 

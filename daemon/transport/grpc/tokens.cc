@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "base/values/expected.h"
 
 namespace rknnd::transport {
 namespace {

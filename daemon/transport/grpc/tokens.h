@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/transport/grpc/options.h"
 
 namespace rknnd::transport {

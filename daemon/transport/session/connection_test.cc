@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/posix/memfd.h"
-#include "base/posix/model_options.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/model_options.h"
+#include "base/values/sha256.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 
 namespace rknnd::transport::testing {

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
-#include "base/posix/printable.h"
+#include "base/values/printable.h"
 #include "daemon/core/terms/events.h"
 #include "daemon/core/terms/types.h"
 

@@ -10,7 +10,7 @@
 #include "base/posix/memfd.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/event_log.h"
-#include "daemon/transport/session/fences.h"
+#include "daemon/transport/session/ring/fences.h"
 #include "daemon/transport/session/translate.h"
 #include "daemon/transport/session/translate_admission.h"
 #include "daemon/transport/session/translate_profile.h"

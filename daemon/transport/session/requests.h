@@ -12,8 +12,8 @@
 #include "daemon/core/sessions/session.h"
 #include "daemon/transport/session/board.h"
 #include "daemon/transport/session/board_requests.h"
-#include "daemon/transport/session/notices.h"
 #include "daemon/transport/session/reply.h"
+#include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/share_sockets.h"
 #include "proto/wire/frame.h"
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/posix/mapping.h"
-#include "daemon/transport/session/ring_endpoint.h"
+#include "daemon/transport/session/ring/ring_endpoint.h"
 
 namespace rknnd::transport {
 namespace {

@@ -20,7 +20,7 @@
 #include "base/posix/unique_fd.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/connection.h"
-#include "daemon/transport/session/notices.h"
+#include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/share_sockets.h"
 #include "daemon/transport/session/user_threads.h"
 

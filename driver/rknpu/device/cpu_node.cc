@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/half.h"
 #include "base/status/status.h"
+#include "base/values/half.h"
 
 namespace rknnd::rknpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/half.h"
 #include "base/status/status.h"
+#include "base/values/half.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
 #include "driver/soft/plan/frame_transfer.h"

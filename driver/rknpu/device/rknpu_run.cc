@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/half.h"
 #include "base/status/status.h"
+#include "base/values/half.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/rknpu/device/rknpu_model.h"
 #include "driver/soft/attached_memory.h"

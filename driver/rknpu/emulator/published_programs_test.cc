@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "driver/rknpu/emulator/emulator.h"
 #include "driver/rknpu/emulator/testing/loaded_program.h"
 #include "driver/rknpu/file/testing/shared_programs.h"

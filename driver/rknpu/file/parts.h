@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "driver/rknpu/file/program_file.h"
 #include "driver/rknpu/file/section.h"
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::rknpu {
 

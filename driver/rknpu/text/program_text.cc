@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/posix/printable.h"
+#include "base/values/printable.h"
 
 namespace rknnd::rknpu {
 namespace {

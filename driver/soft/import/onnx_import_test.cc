@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

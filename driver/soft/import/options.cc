@@ -15,10 +15,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/posix/model_options.h"
-#include "base/posix/near_name.h"
-#include "base/posix/printable.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
+#include "base/values/near_name.h"
+#include "base/values/printable.h"
 
 namespace rknnd::soft {
 namespace {

@@ -43,8 +43,8 @@ struct ModelOptions {
 };
 
 // `metadata` wins over `yaml`, whose last line may say whose weights are shared
-// (base/posix/model_options.h). remove_weight is for the converter: what a file
-// lacks shows.
+// (base/values/model_options.h). remove_weight is for the converter: what a
+// file lacks shows.
 absl::StatusOr<ModelOptions> ReadOptions(
     const std::map<std::string, std::string>& metadata, const std::string& yaml,
     const std::string& model);

@@ -21,7 +21,7 @@
 #ifndef DRIVER_SOFT_KERNELS_CODE_ROOM_H_
 #define DRIVER_SOFT_KERNELS_CODE_ROOM_H_
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 
 namespace rknnd::soft {
 

@@ -11,7 +11,7 @@
 #include <dnnl.hpp>
 
 #include "absl/status/status.h"
-#include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/elementwise/activation.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/operator.h"
 #include "driver/soft/tiles/tile_kernels.h"

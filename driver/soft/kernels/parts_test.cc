@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/soft/kernels/convolution_cut.h"
+#include "driver/soft/kernels/convolution/convolution_cut.h"
 #include "driver/soft/kernels/testing/one_node.h"
 #include "driver/soft/kernels/testing/same_in_parts.h"
 

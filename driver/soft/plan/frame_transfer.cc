@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/picture_fit.h"
+#include "base/values/picture_fit.h"
 #include "driver/memory/fault_guard.h"
 
 namespace rknnd::soft {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "driver/soft/plan/io_port.h"
 #include "driver/soft/plan/io_transfer.h"
 #include "gmock/gmock.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "driver/soft/plan/quantized_transfer.h"
 #include "driver/soft/plan/transfer_walk.h"
 

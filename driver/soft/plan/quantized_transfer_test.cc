@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "driver/soft/plan/io_transfer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/expected.h"
 #include "base/posix/mapping.h"
 #include "base/posix/unique_fd.h"
+#include "base/values/expected.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"
 #include "proto/wire/ring.h"

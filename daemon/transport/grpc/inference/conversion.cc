@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 #include "daemon/transport/grpc/inference/typed_contents.h"
 #include "inference/open_inference.pb.h"
 

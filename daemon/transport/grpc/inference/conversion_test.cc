@@ -11,7 +11,7 @@
 #include <functional>
 #include <numeric>
 
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "daemon/transport/grpc/inference/request_message.h"
 #include "daemon/transport/grpc/inference/typed_contents.h"
 #include "inference/open_inference.pb.h"

@@ -1,6 +1,6 @@
 #include "daemon/transport/grpc/inference/descriptions.h"
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "inference/open_inference.pb.h"
 
 namespace rknnd::transport {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 #include "daemon/transport/grpc/inference/answer.h"
 #include "daemon/transport/grpc/inference/conversion.h"
 #include "daemon/transport/grpc/inference/request_message.h"

@@ -10,7 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/terms/utf8.h"
 
 namespace rknnd::transport {

@@ -16,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/posix/expected.h"
 #include "base/status/status.h"
+#include "base/values/expected.h"
 
 namespace rknnd::transport {
 namespace {

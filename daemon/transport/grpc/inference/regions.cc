@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/mutex.h"
-#include "base/posix/overflow.h"
 #include "base/status/status.h"
+#include "base/values/overflow.h"
 #include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/session/translate.h"
 

@@ -20,8 +20,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/status/status.h"
+#include "base/values/sha256.h"
 #include "daemon/transport/grpc/inference/open_beneath.h"
 #include "daemon/transport/session/event_log.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/posix/mapping.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "gtest/gtest.h"
 

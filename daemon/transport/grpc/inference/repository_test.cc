@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/core/testing/core_fixture.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 #include "gtest/gtest.h"

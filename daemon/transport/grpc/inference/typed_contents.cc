@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/half.h"
+#include "base/values/half.h"
 #include "inference/open_inference.pb.h"
 
 namespace rknnd::transport {

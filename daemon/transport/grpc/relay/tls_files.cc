@@ -12,9 +12,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/expected.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "base/values/expected.h"
 #include "daemon/transport/grpc/tokens.h"
 
 namespace rknnd::transport {

@@ -9,8 +9,8 @@
 
 #include "base/posix/futex.h"
 #include "base/posix/memfd.h"
-#include "base/posix/sha256.h"
 #include "base/posix/socket.h"
+#include "base/values/sha256.h"
 #include "proto/wire/features.h"
 
 namespace rknnd::transport::testing {

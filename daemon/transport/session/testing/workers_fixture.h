@@ -17,7 +17,7 @@
 #include "base/posix/mapping.h"
 #include "base/posix/mutex.h"
 #include "base/posix/socket.h"
-#include "daemon/transport/session/workers.h"
+#include "daemon/transport/session/ring/workers.h"
 
 namespace rknnd::transport::testing {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "driver/soft/kernels/activation.h"
+#include "driver/soft/kernels/elementwise/activation.h"
 #include "driver/soft/kernels/operator.h"
 
 namespace rknnd::soft {

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "base/posix/sha256.h"
+#include "base/values/sha256.h"
 #include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/request_budget.h"
 #include "daemon/transport/grpc/session/session_endpoint.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/posix/expected.h"
+#include "base/values/expected.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 #include "proto/wire/codec.h"
 #include "proto/wire/frame.h"

@@ -1,0 +1,857 @@
+// The C API as a program meets it: librknnrt.so itself, against a daemon that
+// lives in the test.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/posix/memfd.h"
+#include "base/values/half.h"
+#include "client/include/rknn_api.h"
+#include "client/include/rknn_custom_op.h"
+#include "client/include/rknn_matmul_api.h"
+#include "client/include/rknnd.h"
+#include "client/session/fake_daemon.h"
+
+namespace rknnd::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One process, one session: the daemon lives as long as the tests.
+FakeDaemon& Daemon() {
+  static FakeDaemon& daemon = *new FakeDaemon(
+      testing::TempDir() + "api_test." + std::to_string(getpid()) + ".sock");
+  return daemon;
+}
+
+class ApiTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before the library is used
+    setenv("RKNND_TARGET", ("unix:" + Daemon().path()).c_str(), 1);
+  }
+  static void TearDownTestSuite() { Daemon().Stop(); }
+
+  void SetUp() override { context_ = Init(); }
+  void TearDown() override {
+    Daemon().set_runs(FakeDaemon::Runs::kAnswer);
+    if (context_ != 0) rknn_destroy(context_);
+  }
+
+  static rknn_context Init(uint32_t flags = 0) {
+    rknn_context context = 0;
+    char model[] = "network";
+    EXPECT_EQ(rknn_init(&context, model, sizeof model, flags, nullptr),
+              RKNN_SUCC)
+        << rknnd_last_error();
+    return context;
+  }
+
+  int SetInput(const void* data, uint32_t size, rknn_tensor_type type) {
+    rknn_input input = {};
+    input.buf = const_cast<void*>(data);
+    input.size = size;
+    input.type = type;
+    input.fmt = RKNN_TENSOR_NHWC;
+    return rknn_inputs_set(context_, 1, &input);
+  }
+
+  int SetBytes() { return SetInput(bytes_, sizeof bytes_, RKNN_TENSOR_UINT8); }
+
+  rknn_tensor_attr Query(rknn_query_cmd command) {
+    rknn_tensor_attr attr = {};
+    EXPECT_EQ(rknn_query(context_, command, &attr, sizeof attr), RKNN_SUCC)
+        << rknnd_last_error();
+    return attr;
+  }
+
+  rknn_context context_ = 0;
+  const uint8_t bytes_[kFakeElements] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 255};
+};
+
+TEST_F(ApiTest, HandleIsANonZeroNumberOf32Bits) {
+  EXPECT_NE(context_, 0U);
+  EXPECT_EQ(static_cast<uint64_t>(context_) >> 32, 0U);
+  EXPECT_TRUE(
+      Daemon().seen().contexts.contains(static_cast<uint32_t>(context_)));
+}
+
+TEST_F(ApiTest, ModelIsLoadedByPathWhenSizeIsZero) {
+  std::string path = testing::TempDir() + "api_test.onnx";
+  std::ofstream(path) << "a model of its own, in a file";
+  rknn_context context = 0;
+  EXPECT_EQ(rknn_init(&context, path.data(), 0, 0, nullptr), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().last_upload_name, "api_test.onnx");
+  EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+  unlink(path.c_str());
+}
+
+TEST_F(ApiTest, InitSaysWhatIsWrongWithAModel) {
+  rknn_context context = 0;
+  char path[] = "/nonexistent.onnx";
+  EXPECT_EQ(rknn_init(&context, path, 0, 0, nullptr), RKNN_ERR_MODEL_INVALID);
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("rknn_init: open model"));
+  char bad[] = "bad model";
+  EXPECT_EQ(rknn_init(&context, bad, sizeof bad, 0, nullptr),
+            RKNN_ERR_MODEL_INVALID);
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("this is no model"));
+  EXPECT_EQ(rknn_init(&context, nullptr, 0, 0, nullptr),
+            RKNN_ERR_MODEL_INVALID);
+  EXPECT_EQ(rknn_init(nullptr, bad, sizeof bad, 0, nullptr),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, DeadAndInventedHandlesAreRefusedEverywhere) {
+  const rknn_context dead = Init();
+  ASSERT_EQ(rknn_destroy(dead), RKNN_SUCC);
+  for (const rknn_context handle :
+       {dead, rknn_context{0}, rknn_context{12345678}}) {
+    rknn_sdk_version version;
+    rknn_output output = {};
+    rknn_input input = {};
+    rknn_tensor_mem mem = {};
+    rknn_tensor_attr attr = {};
+    rknn_context in = handle;
+    rknn_context out = 0;
+    EXPECT_EQ(
+        rknn_query(handle, RKNN_QUERY_SDK_VERSION, &version, sizeof version),
+        RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_run(handle, nullptr), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_wait(handle, nullptr), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_inputs_set(handle, 1, &input), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_outputs_get(handle, 1, &output, nullptr),
+              RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_outputs_release(handle, 1, &output), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_core_mask(handle, RKNN_NPU_CORE_0),
+              RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_io_mem(handle, &mem, &attr), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_internal_mem(handle, &mem), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_set_weight_mem(handle, &mem), RKNN_ERR_CTX_INVALID);
+    rknnd_token token;
+    EXPECT_EQ(rknnd_model_token(handle, &token), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_dup_context(&in, &out), RKNN_ERR_CTX_INVALID);
+    EXPECT_EQ(rknn_create_mem(handle, 64), nullptr);
+    EXPECT_EQ(rknn_destroy(handle), RKNN_ERR_CTX_INVALID);
+  }
+}
+
+TEST_F(ApiTest, DuplicateOutlivesItsOriginal) {
+  rknn_context copy = 0;
+  ASSERT_EQ(rknn_dup_context(&context_, &copy), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy(context_), RKNN_SUCC);
+  context_ = copy;
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  EXPECT_EQ(rknn_run(copy, nullptr), RKNN_SUCC) << rknnd_last_error();
+}
+
+TEST_F(ApiTest, QueriesAnswerForTheModel) {
+  rknn_input_output_num numbers = {};
+  EXPECT_EQ(
+      rknn_query(context_, RKNN_QUERY_IN_OUT_NUM, &numbers, sizeof numbers), 0);
+  EXPECT_EQ(numbers.n_input, 1U);
+  EXPECT_EQ(numbers.n_output, 1U);
+  const rknn_tensor_attr input = Query(RKNN_QUERY_INPUT_ATTR);
+  EXPECT_STREQ(input.name, "in");
+  EXPECT_EQ(input.w_stride, 3U);
+  EXPECT_EQ(Query(RKNN_QUERY_OUTPUT_ATTR).fmt, RKNN_TENSOR_NCHW);
+  EXPECT_EQ(Query(RKNN_QUERY_NATIVE_OUTPUT_ATTR).fmt, RKNN_TENSOR_NC1HWC2);
+  EXPECT_EQ(Query(RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR).fmt, RKNN_TENSOR_NHWC);
+  EXPECT_EQ(Query(RKNN_QUERY_CURRENT_INPUT_ATTR).n_elems, kFakeElements);
+  rknn_custom_string text;
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_CUSTOM_STRING, &text, sizeof text),
+            0);
+  EXPECT_STREQ(text.string, "fake");
+  rknn_sdk_version version;
+  EXPECT_EQ(
+      rknn_query(context_, RKNN_QUERY_SDK_VERSION, &version, sizeof version),
+      0);
+  EXPECT_STREQ(version.api_version, "2.3.2 (fake)");
+  EXPECT_STREQ(version.drv_version, "0.9.8");
+}
+
+TEST_F(ApiTest, StructThatIsTooSmallIsLeftAlone) {
+  rknn_tensor_attr attr;
+  std::memset(&attr, 0xee, sizeof attr);
+  const rknn_tensor_attr before = attr;
+  attr.index = before.index;
+  // What programs built before h_stride pass.
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_ATTR, &attr, 372),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(std::memcmp(&attr, &before, sizeof attr), 0);
+}
+
+TEST_F(ApiTest, IndexBeyondTheModelIsAWrongParameter) {
+  rknn_tensor_attr attr = {};
+  attr.index = 1;
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_ATTR, &attr, sizeof attr),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, MemorySizesAreNeverZero) {
+  rknn_mem_size size = {};
+  ASSERT_EQ(rknn_query(context_, RKNN_QUERY_MEM_SIZE, &size, sizeof size), 0);
+  EXPECT_EQ(size.total_weight_size, 100U);
+  EXPECT_EQ(size.total_internal_size, 1U);
+  EXPECT_EQ(size.total_dma_allocated_size, 4096U);
+}
+
+TEST_F(ApiTest, PerfDetailAlwaysHasAText) {
+  rknn_perf_detail detail = {};
+  ASSERT_EQ(
+      rknn_query(context_, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail), 0);
+  EXPECT_STREQ(detail.perf_data, "layers\n");
+  EXPECT_EQ(detail.data_len, strlen("layers\n"));
+}
+
+TEST_F(ApiTest, KernelsAreToldBeforeARun) {
+  const rknnd_kernel* kernels = nullptr;
+  uint32_t count = 0;
+  ASSERT_EQ(rknnd_query_kernels(context_, &kernels, &count), 0);
+  ASSERT_EQ(count, 2U);
+  EXPECT_STREQ(kernels[0].kernel, "");
+  EXPECT_EQ(kernels[0].is_slow, 0U);
+  EXPECT_STREQ(kernels[1].name, "Conv:conv");
+  EXPECT_STREQ(kernels[1].kernel, "oneDNN ref:any");
+  EXPECT_EQ(kernels[1].is_slow, 1U);
+  EXPECT_EQ(rknnd_query_kernels(context_, nullptr, &count),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, DynamicRangeOfAFixedModelFailsQuietly) {
+  auto range = std::make_unique<rknn_input_range>();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_DYNAMIC_RANGE, range.get(),
+                       sizeof *range),
+            RKNN_ERR_MODEL_INVALID);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_STREQ(rknnd_last_error(),
+               "rknn_query: the model has one fixed shape, not a list of them: "
+               "no error where a program asks to find out; option "
+               "'dynamic_input' lists shapes (docs/model-options.md)");
+}
+
+TEST_F(ApiTest, ErrorsArePrintedWithTheirFunction) {
+  testing::internal::CaptureStderr();
+  rknn_run(context_, nullptr);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("rknnd: error: rknn_run: input 'in' has no data"));
+}
+
+TEST_F(ApiTest, RunWithoutInputsIsAnInputError) {
+  EXPECT_EQ(rknn_run(context_, nullptr), RKNN_ERR_INPUT_INVALID);
+}
+
+TEST_F(ApiTest, OutputsBeforeTheFirstRunAreAnError) {
+  rknn_output output = {};
+  EXPECT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_ERR_FAIL);
+}
+
+TEST_F(ApiTest, GeneralPathGivesFloats) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC) << rknnd_last_error();
+  rknn_run_extend run = {};
+  ASSERT_EQ(rknn_run(context_, &run), RKNN_SUCC) << rknnd_last_error();
+  rknn_output output = {};
+  output.want_float = 1;
+  rknn_output_extend extend = {};
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, &extend), RKNN_SUCC)
+      << rknnd_last_error();
+  ASSERT_EQ(output.size, kFakeElements * sizeof(float));
+  EXPECT_EQ(static_cast<float*>(output.buf)[11], 255.0F);
+  EXPECT_EQ(run.frame_id, 1U);
+  EXPECT_EQ(extend.frame_id, 1U);
+  EXPECT_EQ(rknn_outputs_release(context_, 1, &output), RKNN_SUCC);
+  EXPECT_EQ(output.buf, nullptr);
+  EXPECT_EQ(rknn_outputs_release(context_, 1, &output), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, FloatModelGivesHalvesWhenFloatsAreNotWanted) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  rknn_output output = {};
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_SUCC);
+  ASSERT_EQ(output.size, kFakeElements * sizeof(base::Half));
+  base::Half last = 0;
+  std::memcpy(&last, static_cast<char*>(output.buf) + 22, sizeof last);
+  EXPECT_EQ(base::HalfToFloat(last), 255.0F);
+  rknn_outputs_release(context_, 1, &output);
+}
+
+TEST_F(ApiTest, PreallocatedOutputIsFilledAndItsSizeWrittenBack) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  std::vector<float> room(kFakeElements + 8);
+  rknn_output output = {};
+  output.want_float = 1;
+  output.is_prealloc = 1;
+  output.buf = room.data();
+  output.size = static_cast<uint32_t>(room.size() * sizeof(float));
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_SUCC);
+  EXPECT_EQ(output.size, kFakeElements * sizeof(float));
+  EXPECT_EQ(room[11], 255.0F);
+  rknn_outputs_release(context_, 1, &output);
+  EXPECT_EQ(output.buf, room.data());
+}
+
+TEST_F(ApiTest, PreallocatedOutputThatIsTooSmallIsAnOutputError) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  float room = 0;
+  rknn_output output = {};
+  output.want_float = 1;
+  output.is_prealloc = 1;
+  output.buf = &room;
+  output.size = sizeof room;
+  EXPECT_EQ(rknn_outputs_get(context_, 1, &output, nullptr),
+            RKNN_ERR_OUTPUT_INVALID);
+}
+
+TEST_F(ApiTest, ReleaseFreesNothingItDidNotMake) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  int own = 7;
+  rknn_output output = {};
+  output.buf = &own;
+  EXPECT_EQ(rknn_outputs_release(context_, 1, &output), RKNN_SUCC);
+  EXPECT_EQ(own, 7);
+}
+
+TEST_F(ApiTest, ResultsThatWereNotReleasedGoWithTheContext) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  rknn_output output = {};
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_SUCC);
+  // LeakSanitizer has the last word.
+}
+
+TEST_F(ApiTest, InputsStaySetAndAreBoundAgainOnlyWhenTheirFormatChanges) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  const uint64_t binds = Daemon().seen().binds;
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().binds, binds);
+  const float floats[kFakeElements] = {0.5F};
+  ASSERT_EQ(SetInput(floats, sizeof floats, RKNN_TENSOR_FLOAT32), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().binds, binds + 1);
+  EXPECT_EQ(Daemon().seen().last_bind.type, RKNN_TENSOR_FLOAT32);
+}
+
+TEST_F(ApiTest, WrongInputSizesTypesAndIndicesAreInputErrors) {
+  EXPECT_EQ(SetInput(bytes_, sizeof bytes_, RKNN_TENSOR_FLOAT32),
+            RKNN_ERR_INPUT_INVALID);
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("set type=RKNN_TENSOR_UINT8"));
+  EXPECT_EQ(SetInput(bytes_, 5, RKNN_TENSOR_UINT8), RKNN_ERR_INPUT_INVALID);
+  EXPECT_EQ(SetInput(bytes_, 12, static_cast<rknn_tensor_type>(77)),
+            RKNN_ERR_INPUT_INVALID);
+  EXPECT_EQ(SetInput(nullptr, 12, RKNN_TENSOR_UINT8), RKNN_ERR_INPUT_INVALID);
+  rknn_input input = {};
+  input.index = 9;
+  EXPECT_EQ(rknn_inputs_set(context_, 1, &input), RKNN_ERR_INPUT_INVALID);
+  EXPECT_EQ(rknn_inputs_set(context_, 2, &input), RKNN_ERR_INPUT_INVALID);
+  EXPECT_EQ(rknn_inputs_set(context_, 0, &input), RKNN_ERR_INPUT_INVALID);
+  EXPECT_EQ(rknn_inputs_set(context_, 1, nullptr), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, PerfRunIsTheTimeOnTheCore) {
+  rknn_perf_run run = {};
+  ASSERT_EQ(rknn_query(context_, RKNN_QUERY_PERF_RUN, &run, sizeof run), 0);
+  EXPECT_EQ(run.run_duration, 0);
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  ASSERT_EQ(rknn_query(context_, RKNN_QUERY_PERF_RUN, &run, sizeof run), 0);
+  EXPECT_EQ(run.run_duration, 5);
+  rknnd_run_report report = {};
+  ASSERT_EQ(rknnd_last_run(context_, &report), RKNN_SUCC);
+  EXPECT_EQ(report.total_ns, 7000U);
+}
+
+TEST_F(ApiTest, FailedRunHasTheDaemonsReason) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  Daemon().set_runs(FakeDaemon::Runs::kFail);
+  EXPECT_EQ(rknn_run(context_, nullptr), RKNN_ERR_FAIL);
+  EXPECT_STREQ(rknnd_last_error(), "rknn_run: told to fail");
+}
+
+TEST_F(ApiTest, CreatedMemoryIsWhatProgramsExpect) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr) << rknnd_last_error();
+  EXPECT_EQ(mem->size, 100U);
+  EXPECT_EQ(mem->offset, 0);
+  EXPECT_GT(mem->fd, 0);
+  std::memset(mem->virt_addr, 0x5a, mem->size);
+  char seen = 0;
+  EXPECT_EQ(pread(mem->fd, &seen, 1, 99), 1);
+  EXPECT_EQ(seen, 0x5a);
+  EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, MemoryIsDestroyedOnceByAnyContext) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr);
+  EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, nullptr), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, MemoryNeedsNoContextWhenItsFlagSaysSo) {
+  EXPECT_EQ(rknn_create_mem2(0, 64, 0), nullptr);
+  rknn_tensor_mem* const mem =
+      rknn_create_mem2(0, 64, RKNN_MEM_FLAG_ALLOC_NO_CONTEXT);
+  ASSERT_NE(mem, nullptr) << rknnd_last_error();
+  EXPECT_EQ(rknn_mem_sync(0, mem, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, MemoryIsSynchronisedInThreeDirectionsWithOrWithoutContext) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr);
+  for (const rknn_context context : {context_, rknn_context{0}}) {
+    for (const auto mode :
+         {RKNN_MEMORY_SYNC_TO_DEVICE, RKNN_MEMORY_SYNC_FROM_DEVICE,
+          RKNN_MEMORY_SYNC_BIDIRECTIONAL}) {
+      EXPECT_EQ(rknn_mem_sync(context, mem, mode), RKNN_SUCC);
+    }
+  }
+  EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+}
+
+// With any number, as C programs can; here it is undefined, and the sanitizer
+// says so.
+[[gnu::no_sanitize_undefined]] int SyncInMode(rknn_context context,
+                                              rknn_tensor_mem* mem, int mode) {
+  rknn_mem_sync_mode raw = RKNN_MEMORY_SYNC_TO_DEVICE;
+  static_assert(sizeof raw == sizeof mode);
+  std::memcpy(&raw, &mode, sizeof raw);
+  return rknn_mem_sync(context, mem, raw);
+}
+
+TEST_F(ApiTest, WrongSyncsAreRefusedWithTheReason) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 100);
+  ASSERT_NE(mem, nullptr);
+  for (const int mode : {0, 4, 7, -1}) {
+    EXPECT_EQ(SyncInMode(context_, mem, mode), RKNN_ERR_PARAM_INVALID);
+    EXPECT_NE(std::string(rknnd_last_error()).find("mode"), std::string::npos);
+  }
+  EXPECT_EQ(rknn_mem_sync(context_, nullptr, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  // Of nobody's making, though it looks like one.
+  rknn_tensor_mem foreign = *mem;
+  EXPECT_EQ(rknn_mem_sync(0, &foreign, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  const rknn_context dead = Init();
+  ASSERT_EQ(rknn_destroy(dead), RKNN_SUCC);
+  EXPECT_EQ(rknn_mem_sync(dead, mem, RKNN_MEMORY_SYNC_TO_DEVICE),
+            RKNN_ERR_CTX_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+  EXPECT_EQ(rknn_mem_sync(0, mem, RKNN_MEMORY_SYNC_FROM_DEVICE),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_NE(std::string(rknnd_last_error()).find("destroyed"),
+            std::string::npos)
+      << rknnd_last_error();
+}
+
+TEST_F(ApiTest, FlagsThatAreNoMemorysAreRefusedByNumber) {
+  for (const int bit : {3, 16, 32, 58, 63}) {
+    EXPECT_EQ(rknn_create_mem2(context_, 64, uint64_t{1} << bit), nullptr);
+    EXPECT_NE(std::string(rknnd_last_error())
+                  .find("bit " + std::to_string(bit) + ","),
+              std::string::npos)
+        << rknnd_last_error();
+  }
+  for (const uint64_t flags : {uint64_t{RKNN_FLAG_MEMORY_CACHEABLE},
+                               uint64_t{RKNN_FLAG_MEMORY_NON_CACHEABLE},
+                               uint64_t{RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM},
+                               uint64_t{RKNN_MEM_FLAG_ALLOC_NO_CONTEXT},
+                               RKNND_MEMORY_DMA32, RKNND_MEMORY_CONTIGUOUS}) {
+    rknn_tensor_mem* const mem = rknn_create_mem2(context_, 64, flags);
+    ASSERT_NE(mem, nullptr) << flags << ": " << rknnd_last_error();
+    EXPECT_EQ(rknn_destroy_mem(context_, mem), RKNN_SUCC);
+  }
+}
+
+TEST_F(ApiTest, ImpossibleMemoriesAreRefused) {
+  EXPECT_EQ(rknn_create_mem(context_, 0), nullptr);
+  EXPECT_EQ(rknn_create_mem2(context_, uint64_t{1} << 32, 0), nullptr);
+  EXPECT_EQ(rknn_create_mem_from_fd(context_, -1, nullptr, 64, 0), nullptr);
+  EXPECT_EQ(rknn_create_mem_from_fd(context_, 9999, nullptr, 64, 0), nullptr);
+  EXPECT_EQ(rknn_create_mem_from_fd(context_, 0, nullptr, 64, -4), nullptr);
+  EXPECT_EQ(rknn_create_mem_from_phys(context_, 4096, nullptr, 64), nullptr);
+  EXPECT_EQ(rknn_create_mem_from_mb_blk(context_, nullptr, 0), nullptr);
+  int block = 0;
+  EXPECT_EQ(rknn_create_mem_from_mb_blk(context_, &block, 0), nullptr);
+  EXPECT_THAT(rknnd_last_error(),
+              HasSubstr("this process has no media process platform"));
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("rknn_create_mem_from_fd"));
+}
+
+TEST_F(ApiTest, ZeroCopyRunReadsAndWritesTheProgramsMemory) {
+  rknn_tensor_attr in_attr = Query(RKNN_QUERY_INPUT_ATTR);
+  rknn_tensor_attr out_attr = Query(RKNN_QUERY_OUTPUT_ATTR);
+  in_attr.type = RKNN_TENSOR_UINT8;
+  out_attr.type = RKNN_TENSOR_FLOAT32;
+  // The input lies behind an offset in memory the program brought.
+  auto memfd = base::MakeMemfd("test", 8192);
+  ASSERT_TRUE(memfd.ok());
+  rknn_tensor_mem* const in =
+      rknn_create_mem_from_fd(context_, memfd->get(), nullptr, 64, 4096);
+  rknn_tensor_mem* const out = rknn_create_mem(context_, 64);
+  ASSERT_TRUE(in != nullptr && out != nullptr) << rknnd_last_error();
+  EXPECT_EQ(in->offset, 4096);
+  std::memcpy(static_cast<char*>(in->virt_addr) + in->offset, bytes_,
+              sizeof bytes_);
+  ASSERT_EQ(rknn_set_io_mem(context_, in, &in_attr), RKNN_SUCC);
+  ASSERT_EQ(rknn_set_io_mem(context_, out, &out_attr), RKNN_SUCC);
+  ASSERT_EQ(rknn_mem_sync(context_, in, RKNN_MEMORY_SYNC_TO_DEVICE), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC) << rknnd_last_error();
+  EXPECT_EQ(static_cast<float*>(out->virt_addr)[11], 255.0F);
+  rknnd_copy_counters copies;
+  ASSERT_EQ(rknnd_query_copies(context_, &copies, sizeof copies), RKNN_SUCC);
+  EXPECT_EQ(copies.to_device_inputs_set, 0U);
+  EXPECT_EQ(copies.from_device_outputs_get, 0U);
+  rknn_output output = {};
+  EXPECT_EQ(rknn_outputs_get(context_, 1, &output, nullptr),
+            RKNN_ERR_OUTPUT_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, in), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(context_, out), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, KeyOfAMemorySaysWhereItLiesInWhatTheKeyNames) {
+  auto memfd = base::MakeMemfd("test", 8192);
+  ASSERT_TRUE(memfd.ok());
+  rknn_tensor_mem* const part =
+      rknn_create_mem_from_fd(context_, memfd->get(), nullptr, 64, 4096);
+  ASSERT_NE(part, nullptr) << rknnd_last_error();
+  rknnd_buffer_key key;
+  ASSERT_EQ(rknnd_query_buffer_key(context_, part, &key, sizeof key), RKNN_SUCC)
+      << rknnd_last_error();
+  const std::string text = key.text;
+  EXPECT_EQ(text.size(), 32U);
+  EXPECT_EQ(text.substr(0, 2), "a5");
+  EXPECT_EQ(text.substr(30), "0f");
+  EXPECT_EQ(key.offset, 4096U);
+  EXPECT_EQ(key.size, 64U);
+  // A program that knows less of the struct gets less.
+  std::memset(&key, 0xff, sizeof key);
+  ASSERT_EQ(rknnd_query_buffer_key(context_, part, &key, sizeof key.text),
+            RKNN_SUCC);
+  EXPECT_EQ(key.text, text);
+  EXPECT_EQ(key.offset, UINT64_MAX);
+  EXPECT_EQ(rknn_destroy_mem(context_, part), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, KeyOfWhatIsNoMemoryIsRefused) {
+  rknnd_buffer_key key;
+  rknn_tensor_mem fake = {};
+  rknn_tensor_mem* const memory = rknn_create_mem(context_, 64);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, &fake, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, nullptr, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, memory, nullptr, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_query_buffer_key(0, memory, &key, sizeof key),
+            RKNN_ERR_CTX_INVALID);
+  ASSERT_EQ(rknn_destroy_mem(context_, memory), RKNN_SUCC);
+  EXPECT_EQ(rknnd_query_buffer_key(context_, memory, &key, sizeof key),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, BoundInputAndFetchedOutputMayBeMixed) {
+  rknn_tensor_attr attr = Query(RKNN_QUERY_INPUT_ATTR);
+  attr.type = RKNN_TENSOR_UINT8;
+  rknn_tensor_mem* const in = rknn_create_mem(context_, 64);
+  ASSERT_NE(in, nullptr);
+  ASSERT_EQ(rknn_set_io_mem(context_, in, &attr), RKNN_SUCC);
+  std::memcpy(in->virt_addr, bytes_, sizeof bytes_);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  rknn_output output = {};
+  output.want_float = 1;
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_SUCC);
+  EXPECT_EQ(static_cast<float*>(output.buf)[11], 255.0F);
+  rknn_outputs_release(context_, 1, &output);
+  rknn_destroy_mem(context_, in);
+}
+
+TEST_F(ApiTest, CopiesAreCountedByDirection) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  rknn_output output = {};
+  output.want_float = 1;
+  ASSERT_EQ(rknn_outputs_get(context_, 1, &output, nullptr), RKNN_SUCC);
+  rknn_outputs_release(context_, 1, &output);
+  rknnd_copy_counters copies;
+  ASSERT_EQ(rknnd_query_copies(context_, &copies, sizeof copies), RKNN_SUCC);
+  EXPECT_EQ(copies.to_device_inputs_set, kFakeElements);
+  EXPECT_EQ(copies.from_device_outputs_get, kFakeElements * sizeof(float));
+}
+
+TEST_F(ApiTest, SetIoMemRefusesWhatIsNotAlive) {
+  rknn_tensor_attr attr = Query(RKNN_QUERY_INPUT_ATTR);
+  rknn_tensor_mem fake = {};
+  EXPECT_EQ(rknn_set_io_mem(context_, &fake, &attr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_io_mem(context_, nullptr, &attr), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, InternalAndWeightMemoryAreRangesOfTheProgramsMemory) {
+  rknn_tensor_mem* whole = rknn_create_mem(context_, 8192);
+  ASSERT_NE(whole, nullptr);
+  rknn_tensor_mem* part = rknn_create_mem_from_fd(context_, whole->fd,
+                                                  whole->virt_addr, 1000, 4096);
+  ASSERT_NE(part, nullptr);
+  ASSERT_EQ(rknn_set_internal_mem(context_, part), RKNN_SUCC);
+  ASSERT_EQ(rknn_set_weight_mem(context_, whole), RKNN_SUCC);
+  const auto seen = Daemon().seen();
+  const auto& internal = seen.internal.at(static_cast<uint32_t>(context_));
+  EXPECT_EQ(internal.offset, 4096U);
+  EXPECT_EQ(internal.size, 1000U);
+  EXPECT_EQ(seen.last_weights.offset, 0U);
+  EXPECT_EQ(seen.last_weights.size, 8192U);
+  rknn_tensor_mem told;
+  ASSERT_EQ(
+      rknn_query(context_, RKNN_QUERY_DEVICE_MEM_INFO, &told, sizeof told),
+      RKNN_SUCC);
+  EXPECT_EQ(told.fd, whole->fd);
+  rknn_tensor_mem fake = {};
+  EXPECT_EQ(rknn_set_internal_mem(context_, &fake), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_internal_mem(context_, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_weight_mem(context_, &fake), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_set_weight_mem(context_, nullptr), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknn_destroy_mem(context_, part), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy_mem(context_, whole), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, WeightMemoryThatWasDestroyedIsToldOfNoMore) {
+  rknn_tensor_mem* weights = rknn_create_mem(context_, 8192);
+  ASSERT_NE(weights, nullptr);
+  ASSERT_EQ(rknn_set_weight_mem(context_, weights), RKNN_SUCC);
+  ASSERT_EQ(rknn_destroy_mem(context_, weights), RKNN_SUCC);
+  rknn_tensor_mem told;
+  ASSERT_EQ(
+      rknn_query(context_, RKNN_QUERY_DEVICE_MEM_INFO, &told, sizeof told),
+      RKNN_SUCC);
+  EXPECT_EQ(told.fd, -1);
+  EXPECT_EQ(told.virt_addr, nullptr);
+}
+
+TEST_F(ApiTest, TokenMakesAContextWithTheSameModelAndFlags) {
+  const rknn_context original =
+      Init(RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE | RKNN_FLAG_PRIOR_LOW);
+  rknnd_token token;
+  ASSERT_EQ(rknnd_model_token(original, &token), RKNN_SUCC);
+  const uint64_t uploads = Daemon().seen().uploads;
+  rknn_context made = 0;
+  ASSERT_EQ(rknnd_init_from_token(&made, &token), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().last_flags,
+            RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE | RKNN_FLAG_PRIOR_LOW);
+  EXPECT_EQ(Daemon().seen().uploads, uploads);
+  EXPECT_EQ(rknn_destroy(made), RKNN_SUCC);
+  EXPECT_EQ(rknn_destroy(original), RKNN_SUCC);
+  EXPECT_EQ(rknnd_init_from_token(nullptr, &token), RKNN_ERR_PARAM_INVALID);
+  EXPECT_EQ(rknnd_init_from_token(&made, nullptr), RKNN_ERR_PARAM_INVALID);
+  // All of it used, and no end.
+  std::memset(token.text, 'a', sizeof token.text);
+  EXPECT_EQ(rknnd_init_from_token(&made, &token), RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, CoreMasksOfTheHeaderAreTakenAndOthersNot) {
+  EXPECT_EQ(rknn_set_core_mask(context_, RKNN_NPU_CORE_1), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().core_masks.at(static_cast<uint32_t>(context_)),
+            RKNN_NPU_CORE_1);
+  EXPECT_EQ(rknn_set_core_mask(context_, static_cast<rknn_core_mask>(5)),
+            RKNN_ERR_PARAM_INVALID);
+}
+
+TEST_F(ApiTest, InfoOnlyContextDoesNotRun) {
+  const rknn_context info = Init(RKNN_FLAG_COLLECT_MODEL_INFO_ONLY);
+  EXPECT_LT(rknn_run(info, nullptr), 0);
+  EXPECT_THAT(rknnd_last_error(), HasSubstr("COLLECT_MODEL_INFO_ONLY"));
+  rknn_destroy(info);
+}
+
+TEST_F(ApiTest, WhatIsNotSupportedSaysSo) {
+  rknn_matmul_ctx matmul = 0;
+  rknn_matmul_info info = {};
+  auto io = std::make_unique<rknn_matmul_io_attr>();
+  EXPECT_LT(rknn_matmul_create(&matmul, &info, io.get()), 0);
+  EXPECT_STREQ(rknnd_last_error(),
+               "rknn_matmul_create: not supported in this version of rknnd");
+  EXPECT_LT(
+      rknn_B_normal_layout_to_native_layout(nullptr, nullptr, 32, 32, &info),
+      0);
+  EXPECT_LT(rknn_register_custom_ops(context_, nullptr, 0), 0);
+  rknn_custom_op_attr attr;
+  attr.n_elems = 3;
+  rknn_custom_op_get_op_attr(nullptr, "axis", &attr);
+  EXPECT_EQ(attr.n_elems, 0U);
+  EXPECT_EQ(attr.data, nullptr);
+}
+
+TEST_F(ApiTest, ContextsOfManyThreadsDoNotMeet) {
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        const rknn_context context = Init();
+        rknn_input input = {};
+        input.buf = const_cast<uint8_t*>(bytes_);
+        input.size = sizeof bytes_;
+        input.type = RKNN_TENSOR_UINT8;
+        input.fmt = RKNN_TENSOR_NHWC;
+        rknn_output output = {};
+        output.want_float = 1;
+        if (rknn_inputs_set(context, 1, &input) == 0 &&
+            rknn_run(context, nullptr) == 0 &&
+            rknn_outputs_get(context, 1, &output, nullptr) == 0 &&
+            static_cast<float*>(output.buf)[11] == 255.0F) {
+          ++good;
+        }
+        rknn_outputs_release(context, 1, &output);
+        rknn_destroy(context);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 80);
+}
+
+TEST_F(ApiTest, OneContextUsedByTwoThreadsAtOnceDoesNoHarm) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  const rknn_context context = Init();
+  // One error for each call after the destruction.
+  testing::internal::CaptureStderr();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 50; ++round) {
+        if (i == 2 && round == 25) rknn_destroy(context);
+        rknn_input input = {};
+        input.buf = const_cast<uint8_t*>(bytes_);
+        input.size = sizeof bytes_;
+        input.type = round % 2 == 0 ? RKNN_TENSOR_UINT8 : RKNN_TENSOR_INT8;
+        rknn_inputs_set(context, 1, &input);
+        rknn_run(context, nullptr);
+        rknn_output output = {};
+        rknn_outputs_get(context, 1, &output, nullptr);
+        rknn_outputs_release(context, 1, &output);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, RestartOfTheDaemonIsNotSeenByTheProgram) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC);
+  Daemon().Stop();
+  Daemon().Start();
+  ASSERT_EQ(rknn_run(context_, nullptr), RKNN_SUCC) << rknnd_last_error();
+}
+
+// What a child process found, as its exit status: 0 is all as it should be.
+template <class Body>
+int InChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+TEST_F(ApiTest, ChildOfAForkIsToldThatTheContextIsNotItsOwn) {
+  ASSERT_EQ(SetBytes(), RKNN_SUCC);
+  EXPECT_EQ(InChild([&] {
+              if (rknn_run(context_, nullptr) != RKNN_ERR_CTX_INVALID) return 1;
+              return strstr(rknnd_last_error(), "made before fork()") != nullptr
+                         ? 0
+                         : 2;
+            }),
+            0);
+  EXPECT_EQ(rknn_run(context_, nullptr), RKNN_SUCC) << rknnd_last_error();
+}
+
+TEST_F(ApiTest, ChildOfAForkMayStartAnew) {
+  EXPECT_EQ(InChild([&] {
+              rknn_context context = 0;
+              char model[] = "network";
+              if (rknn_init(&context, model, sizeof model, 0, nullptr) != 0) {
+                return 1;
+              }
+              if (context == context_) return 2;
+              rknn_input input = {};
+              input.buf = const_cast<uint8_t*>(bytes_);
+              input.size = sizeof bytes_;
+              input.type = RKNN_TENSOR_UINT8;
+              if (rknn_inputs_set(context, 1, &input) != 0) return 3;
+              return rknn_run(context, nullptr) == 0 ? 0 : 4;
+            }),
+            0);
+}
+
+// KiB of memory that this process alone has written.
+long PrivateDirty() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::string word;
+  long total = 0;
+  while (rollup >> word) {
+    if (word == "Private_Dirty:") {
+      long size = 0;
+      rollup >> size;
+      total += size;
+    }
+  }
+  return total;
+}
+
+TEST_F(ApiTest, FirstContextCostsAProcessLittlePrivateMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers have memory of their own";
+#endif
+  // A child starts with nothing of the library open.
+  EXPECT_EQ(InChild([&] {
+              constexpr long kLimit = 1024;
+              const long before = PrivateDirty();
+              rknn_context context = 0;
+              char model[] = "network";
+              if (rknn_init(&context, model, sizeof model, 0, nullptr) != 0) {
+                return 1;
+              }
+              rknn_input input = {};
+              input.buf = const_cast<uint8_t*>(bytes_);
+              input.size = sizeof bytes_;
+              input.type = RKNN_TENSOR_UINT8;
+              if (rknn_inputs_set(context, 1, &input) != 0) return 2;
+              if (rknn_run(context, nullptr) != 0) return 3;
+              if (before == 0) return 4;
+              return PrivateDirty() - before <= kLimit ? 0 : 5;
+            }),
+            0);
+}
+
+TEST_F(ApiTest, MemoryOfTheParentIsRefusedInAChild) {
+  rknn_tensor_mem* const mem = rknn_create_mem(context_, 64);
+  ASSERT_NE(mem, nullptr);
+  EXPECT_EQ(InChild([&] {
+              if (rknn_destroy_mem(0, mem) >= 0) return 1;
+              return strstr(rknnd_last_error(), "before fork()") != nullptr ? 0
+                                                                            : 2;
+            }),
+            0);
+  EXPECT_EQ(rknn_destroy_mem(0, mem), RKNN_SUCC);
+}
+
+}  // namespace
+}  // namespace rknnd::client

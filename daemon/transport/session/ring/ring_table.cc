@@ -1,0 +1,208 @@
+// See ring_table.h. Workers come with numbers out of events that may be older
+// than the slot's session: the number in the slot tells.
+
+#include "daemon/transport/session/ring/ring_table.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix/hot_path.h"
+#include "base/status/status.h"
+#include "daemon/transport/session/ring/worker_events.h"
+
+namespace rknnd::transport {
+namespace {
+
+// Free wake-ups that find nothing. A client with many threads submits bursts
+// that one drain takes; each entry earns its doorbell back.
+constexpr uint32_t kBudget = 64;
+// After a penalty a session is on probation.
+constexpr uint32_t kProbationBudget = 8;
+constexpr base::Nanoseconds kFirstPenalty = 100 * base::kMillisecond;
+// A session that floods for ever wakes workers eight times a second.
+constexpr base::Nanoseconds kLongestPenalty = base::kSecond;
+
+}  // namespace
+
+absl::Status RingTable::Add(core::SessionId session,
+                            std::shared_ptr<RingEndpoint> ring) {
+  RKNND_ASSIGN_OR_RETURN(const uint32_t index, TakeIndex());
+  static_assert(kIndexBits + kUseBits <= kEventNumberBits);
+  // From 1 on, so that no number is 0.
+  uses_ = std::max<uint64_t>((uses_ + 1) & ((uint64_t{1} << kUseBits) - 1), 1);
+  const Number number = uses_ << kIndexBits | index;
+  Slot& slot = *At(number);
+  base::MutexLock lock(slot.mutex);
+  slot.number = number;
+  slot.session = session;
+  slot.ring = std::move(ring);
+  slot.ring->set_number(number);
+  slot.state = State::kDoorbell;
+  slot.budget = kBudget;
+  slot.penalty = 0;
+  slot.found = false;
+  if (!Watch(slot)) {
+    const absl::Status status =
+        base::ToStatus(base::ErrnoError(errno, "watch a session's doorbell"));
+    slot.number = 0;
+    slot.ring.reset();
+    free_.push_back(index);
+    return status;
+  }
+  sessions_[session] = number;
+  return absl::OkStatus();
+}
+
+void RingTable::Remove(core::SessionId session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  const Number number = found->second;
+  sessions_.erase(found);
+  std::erase(flooders_, number);
+  std::shared_ptr<RingEndpoint> ring;
+  {
+    Slot& slot = *At(number);
+    base::MutexLock lock(slot.mutex);
+    if (slot.state == State::kDoorbell) Unwatch(slot);
+    slot.number = 0;
+    slot.ring->Close();
+    ring = std::move(slot.ring);
+  }
+  free_.push_back(number & ((1U << kIndexBits) - 1));
+  // What the ring held goes here, outside the lock.
+}
+
+RKNND_HOT_PATH RingTable::Served RingTable::Serve(
+    Number number, std::optional<uint32_t> seen) {
+  Served served;
+  Slot* const slot = At(number);
+  if (slot == nullptr) return served;
+  base::MutexLock lock(slot->mutex);
+  if (slot->number != number) return served;
+  RingEndpoint::Drained drained = slot->ring->Drain();
+  served.session = slot->session;
+  served.entries = drained.entries;
+  served.violation = std::move(drained.violation);
+  // Another worker had it first: nobody's doing but ours.
+  const bool was_late =
+      drained.entries == 0 && seen && *seen != slot->ring->taken();
+  served.floods = !was_late && Charge(*slot, drained.entries);
+  return served;
+}
+
+std::shared_ptr<RingEndpoint> RingTable::Hold(Number number) {
+  Slot* const slot = At(number);
+  if (slot == nullptr) return nullptr;
+  base::MutexLock lock(slot->mutex);
+  if (slot->number != number || slot->state != State::kDoorbell) return nullptr;
+  return slot->ring;
+}
+
+void RingTable::Punish(Number number) {
+  Slot& slot = *At(number);
+  base::MutexLock lock(slot.mutex);
+  if (slot.number == number) flooders_.push_back(number);
+}
+
+bool RingTable::PollFlooders(bool* found) {
+  std::erase_if(flooders_, [this, found](Number number) {
+    Slot& slot = *At(number);
+    base::MutexLock lock(slot.mutex);
+    if (slot.number != number) return true;
+    if (slot.ticks_left > 0) {
+      --slot.ticks_left;
+      if (!slot.found && slot.ring->HasEntries()) {
+        slot.found = true;
+        *found = true;
+        base::MutexLock found_lock(found_mutex_);
+        found_.push_back(number);
+      }
+      return false;
+    }
+    // Adding a doorbell that has rung wakes a worker at once, so that no entry
+    // of the last period is missed. Without room for it: the next time.
+    if (!Watch(slot)) return false;
+    slot.state = State::kDoorbell;
+    slot.budget = kProbationBudget;
+    return true;
+  });
+  return !flooders_.empty();
+}
+
+std::vector<RingTable::Number> RingTable::TakeFound() {
+  std::vector<Number> found;
+  {
+    base::MutexLock lock(found_mutex_);
+    found.swap(found_);
+  }
+  for (const Number number : found) {
+    Slot& slot = *At(number);
+    base::MutexLock lock(slot.mutex);
+    if (slot.number == number) slot.found = false;
+  }
+  return found;
+}
+
+RKNND_HOT_PATH RingTable::Slot* RingTable::At(Number number) const {
+  const uint32_t index = number & ((1U << kIndexBits) - 1);
+  Chunk* const chunk =
+      chunks_[index / kChunkSlots].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &(*chunk)[index % kChunkSlots];
+}
+
+absl::StatusOr<uint32_t> RingTable::TakeIndex() {
+  if (free_.empty()) {
+    const size_t chunk = owned_.size();
+    if (chunk == kChunks) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "there are ", kChunks * kChunkSlots, " sessions already"));
+    }
+    owned_.push_back(std::make_unique<Chunk>());
+    chunks_[chunk].store(owned_.back().get(), std::memory_order_release);
+    for (size_t i = kChunkSlots; i-- > 0;) {
+      free_.push_back(static_cast<uint32_t>(chunk * kChunkSlots + i));
+    }
+  }
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+RKNND_HOT_PATH bool RingTable::Charge(Slot& slot, uint32_t entries) {
+  if (entries > 0) {
+    slot.budget = std::min(kBudget, slot.budget + entries);
+    // Paid back in full: the next flood is a first one again.
+    if (slot.budget == kBudget) slot.penalty = 0;
+    return false;
+  }
+  if (slot.state == State::kTimer) return false;
+  if (slot.budget > 0) {
+    --slot.budget;
+    return false;
+  }
+  slot.state = State::kTimer;
+  slot.penalty = slot.penalty == 0
+                     ? kFirstPenalty
+                     : std::min(kLongestPenalty, slot.penalty * 2);
+  slot.ticks_left = static_cast<uint32_t>(slot.penalty / kFloodPoll);
+  Unwatch(slot);
+  return true;
+}
+
+bool RingTable::Watch(const Slot& slot) const {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = EventTag(WorkerEvent::kDoorbell, slot.number);
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, slot.ring->doorbell_fd(), &event) ==
+         0;
+}
+
+void RingTable::Unwatch(const Slot& slot) const {
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, slot.ring->doorbell_fd(), nullptr);
+}
+
+}  // namespace rknnd::transport
