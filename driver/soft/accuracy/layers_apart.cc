@@ -39,6 +39,8 @@ int64_t OnnxNumber(DataType type) {
       return 4;
     case DataType::kInt16:
       return 5;
+    case DataType::kFloat64:
+      return 11;
     case DataType::kInt32:
       return 6;
     case DataType::kInt64:

@@ -31,7 +31,7 @@
 namespace rknnd::soft {
 
 // Another form, another number.
-inline constexpr uint32_t kFormNumber = 3;
+inline constexpr uint32_t kFormNumber = 4;
 
 struct CompiledForm {
   struct Row {

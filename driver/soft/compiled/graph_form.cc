@@ -70,7 +70,7 @@ Shape ReadShape(ByteReader& from) {
 
 DataType ReadType(ByteReader& from) {
   const auto type = from.Get<uint8_t>();
-  if (type > static_cast<uint8_t>(DataType::kBool)) {
+  if (type > static_cast<uint8_t>(DataType::kFloat64)) {
     from.Fail();
     return DataType::kFloat32;
   }

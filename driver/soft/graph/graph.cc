@@ -20,6 +20,7 @@ size_t SizeOf(DataType type) {
     case DataType::kInt32:
     case DataType::kUint32:
       return 4;
+    case DataType::kFloat64:
     case DataType::kInt64:
     case DataType::kUint64:
       return 8;
@@ -49,6 +50,8 @@ const char* DataTypeName(DataType type) {
       return "uint64";
     case DataType::kBool:
       return "bool";
+    case DataType::kFloat64:
+      return "float64";
   }
   return "unknown";
 }

@@ -1,7 +1,7 @@
 // The network between import and plan: values and nodes, as ONNX means them.
 // Built by import/, rewritten by graph/ passes, read by plan/. Lives only while
-// a model is loaded. Floating point values are float32 throughout: import
-// widens float16 and narrows float64, and I/O is converted at the edge.
+// a model is loaded. Floating point values are float32, or float64 where the
+// file says so: import widens float16, and I/O is converted at the edge.
 //
 // Thread: the loading thread.
 
@@ -33,8 +33,12 @@ enum class DataType : uint8_t {
   kInt64,
   kUint64,
   kBool,
+  kFloat64,
 };
 size_t SizeOf(DataType type);
+inline bool IsFloat(DataType type) {
+  return type == DataType::kFloat32 || type == DataType::kFloat64;
+}
 const char* DataTypeName(DataType type);
 
 using Shape = absl::InlinedVector<int64_t, 6>;

@@ -270,6 +270,13 @@ class Importer {
       RKNND_RETURN_IF_ERROR(DeclareTensor(info, what, graph_.value(id),
                                           &port.onnx_type, &port.open));
       port.declared = DeclaredDims(info);
+      if (port.onnx_type == onnx::TensorProto::DOUBLE) {
+        // Float outside (CastPort).
+        port.value = NewValue(info.name());
+        graph_.value(port.value).shape = graph_.value(id).shape;
+        graph_.value(id) = {graph_.value(id).name, DataType::kFloat64, {}, {}};
+        CastPort(port, port.value, id, onnx::TensorProto::DOUBLE);
+      }
       graph_.inputs.push_back(std::move(port));
       if (graph_.inputs.size() > size_t{kMaxPorts}) {
         return absl::ResourceExhaustedError(
@@ -578,6 +585,21 @@ class Importer {
     return absl::OkStatus();
   }
 
+  // The API has no type for double: such an input or output is float outside,
+  // and converted once at the network's edge.
+  void CastPort(GraphPort& port, ValueId from, ValueId to,
+                onnx::TensorProto::DataType type) {
+    port.onnx_type = onnx::TensorProto::FLOAT;
+    Node cast;
+    cast.name = port.name + "_cast";
+    cast.type = cast.layer_type = "Cast";
+    cast.opset = base_.opsets[""];
+    cast.inputs = {from};
+    cast.outputs = {to};
+    cast.attributes["to"] = int64_t{type};
+    graph_.nodes.push_back(std::move(cast));
+  }
+
   absl::Status Outputs() {
     for (const auto& info : proto_.output()) {
       const std::optional<ValueId> known = Lookup(info.name());
@@ -593,6 +615,10 @@ class Importer {
       }
       port.declared = DeclaredDims(info);
       Declare(info);
+      if (outer_ == nullptr && port.onnx_type == onnx::TensorProto::DOUBLE) {
+        port.value = NewValue(info.name());
+        CastPort(port, *known, port.value, onnx::TensorProto::FLOAT);
+      }
       graph_.outputs.push_back(std::move(port));
     }
     if (graph_.outputs.empty() && outer_ == nullptr) {

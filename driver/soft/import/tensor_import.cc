@@ -22,8 +22,6 @@ static_assert(std::endian::native == std::endian::little);
 // Bytes of one element as it is stored in raw_data.
 size_t StoredSize(int32_t type) {
   switch (type) {
-    case TensorProto::DOUBLE:
-      return 8;
     case TensorProto::FLOAT16:
     case TensorProto::BFLOAT16:
       return 2;
@@ -49,11 +47,6 @@ void FillFromRaw(const TensorProto& tensor, size_t count, std::byte* to) {
   const std::string& raw = tensor.raw_data();
   auto* floats = reinterpret_cast<float*>(to);
   switch (tensor.data_type()) {
-    case TensorProto::DOUBLE:
-      for (size_t i = 0; i < count; ++i) {
-        floats[i] = static_cast<float>(Raw<double>(raw, i));
-      }
-      return;
     case TensorProto::FLOAT16:
     case TensorProto::BFLOAT16:
       for (size_t i = 0; i < count; ++i) {
@@ -101,7 +94,7 @@ void FillFromTyped(const TensorProto& tensor, std::byte* to) {
     case TensorProto::FLOAT:
       return Narrow<float>(tensor.float_data(), to);
     case TensorProto::DOUBLE:
-      return Narrow<float>(tensor.double_data(), to);
+      return Narrow<double>(tensor.double_data(), to);
     case TensorProto::INT64:
       return Narrow<int64_t>(tensor.int64_data(), to);
     case TensorProto::UINT32:
@@ -139,9 +132,10 @@ std::optional<DataType> InnerType(int32_t onnx_type) {
   switch (onnx_type) {
     case TensorProto::FLOAT:
     case TensorProto::FLOAT16:
-    case TensorProto::DOUBLE:
     case TensorProto::BFLOAT16:
       return DataType::kFloat32;
+    case TensorProto::DOUBLE:
+      return DataType::kFloat64;
     case TensorProto::INT8:
       return DataType::kInt8;
     case TensorProto::UINT8:

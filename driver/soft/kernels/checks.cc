@@ -44,8 +44,9 @@ absl::Status CheckType(const NodeView& node, size_t i,
   if (std::find(types.begin(), types.end(), type) != types.end()) {
     return absl::OkStatus();
   }
-  return node.Error(
-      absl::StrCat("input ", i, " cannot be of type ", DataTypeName(type)));
+  return node.Error(absl::StrCat(
+      "input ", i, " cannot be of type ", DataTypeName(type),
+      type == DataType::kFloat64 ? ": export the model with float32" : ""));
 }
 
 absl::Status CheckFloat(const NodeView& node, size_t i) {
@@ -140,9 +141,10 @@ absl::StatusOr<DataType> TypeFromOnnx(const NodeView& node, int64_t onnx_type) {
   switch (onnx_type) {
     case 1:   // FLOAT
     case 10:  // FLOAT16
-    case 11:  // DOUBLE
     case 16:  // BFLOAT16
       return DataType::kFloat32;
+    case 11:  // DOUBLE
+      return DataType::kFloat64;
     case 2:
       return DataType::kUint8;
     case 3:

@@ -242,6 +242,8 @@ decltype(auto) VisitType(DataType type, F&& f) {
       return f(std::type_identity<int64_t>());
     case DataType::kUint64:
       return f(std::type_identity<uint64_t>());
+    case DataType::kFloat64:
+      return f(std::type_identity<double>());
     case DataType::kFloat32:
       break;
   }

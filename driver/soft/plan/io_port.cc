@@ -71,6 +71,7 @@ std::optional<TensorType> PlainType(DataType type) {
     case DataType::kBool:
       return TensorType::kBool;
     case DataType::kUint64:
+    case DataType::kFloat64:
       break;
   }
   return std::nullopt;

@@ -263,6 +263,7 @@ void WithIntegerType(DataType type, F&& f) {
     case DataType::kUint64:
       return f(uint64_t{});
     case DataType::kFloat32:
+    case DataType::kFloat64:  // behind a Cast (import/graph_import.cc)
       return;
   }
 }

@@ -69,13 +69,22 @@ absl::Status DumpTensor(const DumpedOperand& dumped, uint32_t layer,
     dense = Unblocked(spec, data);
     tensor.bytes = dense;
   }
-  if (!dumped.quantization.has_value() || SizeOf(spec.type) != 1) {
+  std::vector<float> real;
+  if (spec.type == DataType::kFloat64) {
+    real.resize(tensor.bytes.size() / sizeof(double));
+    for (size_t i = 0; i < real.size(); ++i) {
+      double number = 0;
+      std::memcpy(&number, tensor.bytes.data() + i * sizeof number,
+                  sizeof number);
+      real[i] = static_cast<float>(number);
+    }
+  } else if (!dumped.quantization.has_value() || SizeOf(spec.type) != 1) {
     return sink.OnLayer(tensor);
+  } else {
+    real = spec.type == DataType::kInt8
+               ? Real<int8_t>(tensor.bytes, *dumped.quantization)
+               : Real<uint8_t>(tensor.bytes, *dumped.quantization);
   }
-  const std::vector<float> real =
-      spec.type == DataType::kInt8
-          ? Real<int8_t>(tensor.bytes, *dumped.quantization)
-          : Real<uint8_t>(tensor.bytes, *dumped.quantization);
   tensor.type = TensorType::kFloat32;
   tensor.bytes = std::as_bytes(std::span(real));
   return sink.OnLayer(tensor);

@@ -45,6 +45,8 @@ const char* NpuTypeName(DataType type) {
       return "INT64";
     case DataType::kBool:
       return "BOOL";
+    case DataType::kFloat64:
+      return "FLOAT64";
   }
   return "UNKNOWN";
 }

@@ -41,12 +41,27 @@ absl::StatusOr<std::vector<onnx::TensorProto>> ReadProtos(
   }
 }
 
+// Inputs and outputs that are double in the file are float outside.
+TensorPtr AsPortsHave(TensorPtr tensor) {
+  if (tensor->type != DataType::kFloat64) return tensor;
+  auto narrow = std::make_shared<Constant>();
+  narrow->type = DataType::kFloat32;
+  narrow->shape = tensor->shape;
+  const auto count = static_cast<size_t>(tensor->elements());
+  narrow->data.resize(count * sizeof(float));
+  auto* to = reinterpret_cast<float*>(narrow->data.data());
+  for (size_t i = 0; i < count; ++i) {
+    to[i] = static_cast<float>(tensor->as<double>()[i]);
+  }
+  return narrow;
+}
+
 absl::StatusOr<std::vector<TensorPtr>> Import(
     const std::vector<onnx::TensorProto>& protos, const std::string& what) {
   std::vector<TensorPtr> tensors;
   for (const onnx::TensorProto& proto : protos) {
     RKNND_ASSIGN_OR_RETURN(TensorPtr tensor, ImportTensor(proto, what));
-    tensors.push_back(std::move(tensor));
+    tensors.push_back(AsPortsHave(std::move(tensor)));
   }
   return tensors;
 }

@@ -1,5 +1,5 @@
-// Cast and CastLike. Floating point types are all float32 in here; integers
-// wrap as two's complement, floats that fit no integer are clamped.
+// Cast and CastLike. Float16 is float32 in here; integers wrap as two's
+// complement, floats that fit no integer are clamped.
 
 #include <cmath>
 #include <limits>
@@ -16,9 +16,10 @@ template <class To, class From>
 To Convert(From value) {
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (!(value == value)) return To{};
-    // Both bounds are exact in float: powers of two, or one below, rounded up.
-    constexpr auto kLow = static_cast<float>(std::numeric_limits<To>::lowest());
-    constexpr auto kHigh = static_cast<float>(std::numeric_limits<To>::max());
+    // Both bounds are exact: powers of two, or one below, rounded up where the
+    // type has no room for it.
+    constexpr auto kLow = static_cast<From>(std::numeric_limits<To>::lowest());
+    constexpr auto kHigh = static_cast<From>(std::numeric_limits<To>::max());
     if (value <= kLow) return std::numeric_limits<To>::lowest();
     if (value >= kHigh) return std::numeric_limits<To>::max();
     return static_cast<To>(value);

@@ -371,7 +371,7 @@ Inference InferBits(const NodeView& node) {
   const bool is_unsigned =
       type == DataType::kUint8 || type == DataType::kUint16 ||
       type == DataType::kUint32 || type == DataType::kUint64;
-  if (type == DataType::kFloat32 || (shifts && !is_unsigned)) {
+  if (IsFloat(type) || (shifts && !is_unsigned)) {
     return node.Error(
         absl::StrCat("input 0 cannot be of type ", DataTypeName(type)));
   }

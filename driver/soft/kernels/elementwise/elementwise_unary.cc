@@ -168,7 +168,7 @@ MadeKernel MakeBitwiseNot(const KernelRequest& request) {
 
 Inference InferBitwiseNot(const NodeView& node) {
   RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 1}));
-  if (node.type(0) == DataType::kBool || node.type(0) == DataType::kFloat32) {
+  if (node.type(0) == DataType::kBool || IsFloat(node.type(0))) {
     return node.Error(
         absl::StrCat("input 0 cannot be of type ", DataTypeName(node.type(0))));
   }
@@ -264,18 +264,24 @@ MadeKernel MakeClip(const KernelRequest& request) {
   return VisitType(
       request.outputs[0].type,
       [&]<class T>(std::type_identity<T>) -> MadeKernel {
-        return MakeEach(
-            request, [=](Inputs inputs, Outputs outputs, Range range) {
-              const T low = has_low ? *As<T>(inputs[1])
-                                    : std::numeric_limits<T>::lowest();
-              const T high =
-                  has_high ? *As<T>(inputs[2]) : std::numeric_limits<T>::max();
-              const T* in = As<T>(inputs[0]);
-              T* out = As<T>(outputs[0]);
-              for (int64_t i = range.begin; i < range.end; ++i) {
-                out[i] = std::min(std::max(in[i], low), high);
-              }
-            });
+        T least = std::numeric_limits<T>::lowest();
+        T most = std::numeric_limits<T>::max();
+        if constexpr (std::is_floating_point_v<T>) {
+          // Attributes before opset 11.
+          constexpr float kInfinity = std::numeric_limits<float>::infinity();
+          least = node.Float("min", -kInfinity);
+          most = node.Float("max", kInfinity);
+        }
+        return MakeEach(request,
+                        [=](Inputs inputs, Outputs outputs, Range range) {
+                          const T low = has_low ? *As<T>(inputs[1]) : least;
+                          const T high = has_high ? *As<T>(inputs[2]) : most;
+                          const T* in = As<T>(inputs[0]);
+                          T* out = As<T>(outputs[0]);
+                          for (int64_t i = range.begin; i < range.end; ++i) {
+                            out[i] = std::min(std::max(in[i], low), high);
+                          }
+                        });
       });
 }
 

@@ -50,7 +50,7 @@ absl::Status TooLong(const NodeView& node, int64_t steps, size_t each,
 absl::StatusOr<int64_t> KnownNumber(const NodeView& node, size_t i) {
   RKNND_RETURN_IF_ERROR(node.NeedsConstant(i));
   const Constant& constant = *node.constant(i);
-  if (constant.elements() != 1 || constant.type == DataType::kFloat32) {
+  if (constant.elements() != 1 || IsFloat(constant.type)) {
     return node.Error(absl::StrCat("input ", i, " must be one number, it is ",
                                    ShapeText(constant.shape), " of ",
                                    DataTypeName(constant.type)));

@@ -277,42 +277,44 @@ MadeKernel MakeReduce(const KernelRequest& request) {
 
 Inference InferLogSumExp(const NodeView& node) {
   RKNND_RETURN_IF_ERROR(CheckArity(node, {1, 2}));
-  RKNND_RETURN_IF_ERROR(CheckFloat(node, 0));
+  RKNND_RETURN_IF_ERROR(
+      CheckType(node, 0, {DataType::kFloat32, DataType::kFloat64}));
   return InferReduce(node);
 }
 
 // The largest element is taken out first, so that no exponential overflows.
-MadeKernel MakeLogSumExp(const KernelRequest& request) {
-  RKNND_ASSIGN_OR_RETURN(const Params params, Parse(request.node));
-  const Loops loops = LoopsOver(request.inputs[0].shape, params);
-  return MakeSharedKernel(
-      WorkOf(loops), loops.kept.elements(),
-      [loops](Inputs inputs, Outputs outputs, Part part) {
-        const auto* in = As<float>(inputs[0]);
-        auto* out = As<float>(outputs[0]);
-        const auto& step = loops.kept.inner_strides();
-        const int64_t gone_step = loops.gone.inner_strides()[0];
-        const Range share = ShareOf(part, loops.kept.elements());
-        loops.kept.Run(share, [&](const auto& at, int64_t n) {
-          for (int64_t i = 0; i < n; ++i) {
-            const float* from = in + at[0] + i * step[0];
-            float most = -std::numeric_limits<float>::infinity();
-            loops.gone.Run([&](const auto& offset, int64_t m) {
-              for (int64_t k = 0; k < m; ++k) {
-                most = std::max(most, from[offset[0] + k * gone_step]);
-              }
-            });
-            if (!std::isfinite(most)) most = 0.0F;
-            double sum = 0.0;
-            loops.gone.Run([&](const auto& offset, int64_t m) {
-              for (int64_t k = 0; k < m; ++k) {
-                sum += std::exp(double{from[offset[0] + k * gone_step]} - most);
-              }
-            });
-            out[at[1] + i * step[1]] = static_cast<float>(most + std::log(sum));
-          }
-        });
+template <class T>
+void LogSumExp(const Loops& loops, Inputs inputs, Outputs outputs, Part part) {
+  const T* in = As<T>(inputs[0]);
+  T* out = As<T>(outputs[0]);
+  const auto& step = loops.kept.inner_strides();
+  const int64_t gone_step = loops.gone.inner_strides()[0];
+  const Range share = ShareOf(part, loops.kept.elements());
+  loops.kept.Run(share, [&](const auto& at, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T* from = in + at[0] + i * step[0];
+      T most = -std::numeric_limits<T>::infinity();
+      loops.gone.Run([&](const auto& offset, int64_t m) {
+        for (int64_t k = 0; k < m; ++k) {
+          most = std::max(most, from[offset[0] + k * gone_step]);
+        }
       });
+      if (!std::isfinite(most)) most = 0;
+      double sum = 0.0;
+      loops.gone.Run([&](const auto& offset, int64_t m) {
+        for (int64_t k = 0; k < m; ++k) {
+          sum += std::exp(double{from[offset[0] + k * gone_step]} - most);
+        }
+      });
+      out[at[1] + i * step[1]] = static_cast<T>(most + std::log(sum));
+    }
+  });
+}
+
+MadeKernel MakeLogSumExp(const KernelRequest& request) {
+  return MakeReduction(request, request.inputs[0].type == DataType::kFloat64
+                                    ? LogSumExp<double>
+                                    : LogSumExp<float>);
 }
 
 absl::StatusOr<size_t> ArgAxis(const NodeView& node) {
