@@ -20,6 +20,8 @@ if(NOT RKNND_CROSS_COMPILER)
                       "apt-get install g++-${RKNND_TRIPLET}")
 endif()
 set(CMAKE_SYSROOT ${sysroot})
+# Where Debian has it, which CMake does not see when it builds for elsewhere.
+set(CMAKE_INSTALL_LIBDIR lib/${RKNND_TRIPLET} CACHE PATH "")
 
 # mold links for every architecture, but gcc asks for it by another name.
 find_program(RKNND_MOLD mold)

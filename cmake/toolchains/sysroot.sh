@@ -75,6 +75,34 @@ for deb in "$apt_folder"/cache/archives/*.deb; do
       --exclude=./usr/share/doc --exclude=./usr/share/locale \
       --exclude=./usr/share/man
 done
+# What dpkg-shlibdeps asks dpkg: whose a library is, and since which version of
+# its package each symbol is there. The files are named as they lie here, where
+# /lib is a link.
+database=$folder/var/lib/dpkg
+mkdir -p "$database/info" "$database/updates" "$database/triggers"
+: >"$database/available"
+echo 1 >"$database/info/format" # names of files as below
+for deb in "$apt_folder"/cache/archives/*.deb; do
+  name=$(dpkg-deb -f "$deb" Package)
+  of=$(dpkg-deb -f "$deb" Architecture)
+  info=$database/info/$name
+  [ "$(dpkg-deb -f "$deb" Multi-Arch)" != same ] || info=$info:$of
+  {
+    dpkg-deb -f "$deb" Package Architecture Multi-Arch Version Source Maintainer \
+      Provides Description | sed '/^Description:/q'
+    echo "Status: install ok installed"
+    echo
+  } >>"$database/status"
+  dpkg-deb --fsys-tarfile "$deb" | tar -t |
+    sed -n "s|^\\./lib/|./usr/lib/|; s|^\\.\\(/.*[^/]\\)\$|$folder\\1|p" \
+      >"$info.list"
+  dpkg-deb -e "$deb" "$apt_folder/control"
+  for kind in symbols shlibs; do
+    [ ! -f "$apt_folder/control/$kind" ] ||
+      cp "$apt_folder/control/$kind" "$info.$kind"
+  done
+  rm -rf "$apt_folder/control"
+done
 # A link to /lib/x is to stay in here.
 find "$folder" -type l -lname '/*' -printf '%P %l\n' | while read -r link to; do
   ln -sfr "$folder$to" "$folder/$link"

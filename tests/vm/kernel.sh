@@ -3,7 +3,9 @@
 # udmabuf and the system dma-heap, 6.1 has neither), fetched by apt and unpacked,
 # never installed. Called by image.sh and service/image.sh; needs no root.
 #
-#   kernel.sh FOLDER   makes, unless they are there and made by the same script,
+#   kernel.sh FOLDER [ARCH]
+#                      makes, unless they are there and made by the same script,
+#                        FOLDER/arch        ARCH; amd64 unless given
 #                        FOLDER/vmlinuz
 #                        FOLDER/modules/*.ko      what guests load, and what
 #                                                 that needs
@@ -19,9 +21,11 @@ folder=$(cd "$1" && pwd)
 
 # A PRIME exporter of the kind that GPUs and displays are; a camera; a disk with
 # a file system. udmabuf and the dma-heaps are built in.
-modules="vgem vivid virtio_pci virtio_blk ext4"
+modules="virtio_pci virtio_blk ext4"
+arch=${2:-amd64}
+[ "$arch" != amd64 ] || modules="vgem vivid $modules"
 
-stamp=$(sha256sum <"$here/kernel.sh")
+stamp=$(echo "$arch" | cat - "$here/kernel.sh" | sha256sum)
 if [ "$stamp" = "$(cat "$folder/kernel.stamp" 2>/dev/null)" ]; then
   exit 0
 fi
@@ -47,7 +51,7 @@ echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
 private_apt() {
   tool=$1
   shift
-  "$tool" -qq -o APT::Architecture=amd64 -o APT::Architectures=amd64 \
+  "$tool" -qq -o "APT::Architecture=$arch" -o "APT::Architectures=$arch" \
     -o "APT::Sandbox::User=$(id -un)" -o Acquire::Languages=none \
     -o "Dir::Etc::SourceList=$apt_folder/sources.list" \
     -o Dir::Etc::SourceParts=/dev/null \
@@ -57,9 +61,9 @@ private_apt() {
 }
 
 private_apt apt-get update || no_kernel "no package lists of bookworm-backports"
-package=$(private_apt apt-cache depends linux-image-amd64 |
+package=$(private_apt apt-cache depends "linux-image-$arch" |
   sed -n 's/^ *Depends: *//p' | head -n 1)
-[ -n "$package" ] || no_kernel "bookworm-backports has no linux-image-amd64"
+[ -n "$package" ] || no_kernel "bookworm-backports has no linux-image-$arch"
 rm -rf "$apt_folder/kernel"
 mkdir "$apt_folder/kernel"
 (cd "$apt_folder/kernel" && private_apt apt-get download "$package") ||
@@ -87,5 +91,6 @@ for module in $modules; do
 done
 
 rm -rf "$apt_folder"
+echo "$arch" >"$folder/arch"
 echo "$stamp" >"$folder/kernel.stamp"
 echo "vm: kernel $release" >&2

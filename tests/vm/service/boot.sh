@@ -17,8 +17,23 @@ shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../../.." && pwd)
 
-limit_seconds=1200
+arch=$(cat "$folder/arch")
 memory_mib=1536
+if [[ $arch == amd64 ]]; then
+  strip=strip
+  limit_seconds=1200
+  machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off
+    -serial "file:$folder/service-console.log" -serial chardev:output)
+  console=ttyS0
+else
+  strip=aarch64-linux-gnu-strip
+  limit_seconds=2400
+  # The CPU of the RK3588's faster cores.
+  machine=(qemu-system-aarch64 -machine virt -cpu cortex-a76
+    -serial "file:$folder/service-console.log"
+    -device pci-serial,chardev=output)
+  console=ttyAMA0
+fi
 
 # --- what the guest gets on its second disk -----------------------------------
 
@@ -29,7 +44,7 @@ mkdir -p "$payload"/{bin,packages,newer}
 cp "$here"/{scenario,checks,*_checks}.sh "$payload"
 cp "$source_root/examples/detector/detector.onnx" "$payload"
 for program in rknnd-demo tests/vm_frame_checker; do
-  strip --strip-debug -o "$payload/bin/${program##*/}" "$build/bin/$program"
+  "$strip" --strip-debug -o "$payload/bin/${program##*/}" "$build/bin/$program"
 done
 
 # As an upgrade would bring it: all of the same source have the same version,
@@ -58,11 +73,11 @@ status=0
 # The disk's image stays as it is: what the guest writes goes to a file that
 # ends with QEMU.
 timeout --foreground "$limit_seconds" \
-  qemu-system-x86_64 -accel tcg,thread=single -machine q35 \
-  -cpu max,la57=off -smp 1 -m "$memory_mib" -nodefaults -no-user-config \
+  "${machine[@]}" -accel tcg,thread=single \
+  -smp 1 -m "$memory_mib" -nodefaults -no-user-config \
   -no-reboot -display none -nic none -monitor none \
   -kernel "$folder/vmlinuz" -initrd "$folder/service-init.cpio" \
-  -append "console=ttyS0 panic=-1 quiet mitigations=off \
+  -append "console=$console panic=-1 quiet mitigations=off \
 systemd.show_status=0 systemd.journald.max_level_console=crit" \
   -drive "file=$folder/service.img,format=raw,if=none,id=root,snapshot=on,\
 cache=unsafe" \
@@ -70,8 +85,7 @@ cache=unsafe" \
   -drive "file=$folder/service-payload.tar,format=raw,if=none,id=payload,\
 readonly=on" \
   -device virtio-blk-pci,drive=payload \
-  -serial "file:$folder/service-console.log" \
-  -chardev stdio,id=output,signal=off -serial chardev:output \
+  -chardev stdio,id=output,signal=off \
   </dev/null 2>"$folder/service-qemu.log" |
   tee "$folder/service-output.log" || status=$?
 took=$((SECONDS - begin))

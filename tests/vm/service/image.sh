@@ -8,6 +8,9 @@
 #                            made by the same scripts for packages with the same
 #                            dependencies
 #
+# FOLDER/arch says of which architecture. One that is not this machine's needs
+# qemu-user-static, as the packages' own scripts run while the disk is made.
+#
 # Exit status: 3 when this is not root, and when Debian's packages cannot be had,
 # which a caller may forgive.
 set -euo pipefail
@@ -23,6 +26,32 @@ disk_mib=1536
 tools=(systemd-sysv udev kmod procps jq passwd)
 # What the programs beside our packages need and these may not: pictures.
 tools+=(libpng16-16 libjpeg62-turbo)
+
+arch=$(cat "$folder/arch")
+# Where the guest's console is, and the line that boot.sh reads.
+case $arch in
+  amd64) console=ttyS0 output=ttyS1 ;;
+  *) console=ttyAMA0 output=ttyS0 ;;
+esac
+tools+=(busybox-static)
+
+# Runs a command where the kernel starts programs of that architecture. What it
+# is told for that is told by whoever runs this only for so long.
+with_foreign_programs() {
+  if [[ $arch == "$(dpkg --print-architecture)" ]]; then
+    "$@"
+    return
+  fi
+  # shellcheck disable=SC2016 # the inner shell's
+  unshare --mount bash -euc '
+    formats=/proc/sys/fs/binfmt_misc
+    mount -t binfmt_misc none "$formats"
+    if [[ ! -e $formats/qemu-aarch64 ]]; then
+      cat /usr/lib/binfmt.d/qemu-aarch64.conf >"$formats/register"
+      trap "echo -1 >$formats/qemu-aarch64" EXIT
+    fi
+    "$@"' bash "$@"
+}
 
 # --- what our packages depend on ---------------------------------------------
 
@@ -58,7 +87,8 @@ trap 'rm -rf "$root"' EXIT
 rm -rf "$root"
 # Without the documents of Debian's packages; ours are installed later, whole.
 # shellcheck disable=SC2016 # $1 is mmdebstrap's
-if ! mmdebstrap --mode=root --variant=essential \
+if ! with_foreign_programs mmdebstrap --mode=root --variant=essential \
+  --architectures="$arch" --skip=check/qemu \
   --include="$(tr ' ' , <<<"${tools[*]}")${depends:+,${depends//$'\n'/,}}" \
   --aptopt='Acquire::Languages "none"' \
   --aptopt='APT::Install-Recommends "false"' \
@@ -79,12 +109,12 @@ units=$root/etc/systemd/system
 for unit in getty@tty1.service getty.target apt-daily.timer \
   apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
   e2scrub_reap.service fstrim.timer systemd-timesyncd.service \
-  systemd-logind.service serial-getty@ttyS0.service \
+  systemd-logind.service "serial-getty@$console.service" \
   proc-sys-fs-binfmt_misc.automount systemd-update-utmp.service \
   systemd-update-utmp-runlevel.service systemd-random-seed.service; do
   ln -sf /dev/null "$units/$unit"
 done
-install -m 644 "$here/scenario.service" "$units/scenario.service"
+sed "s/ttyS1/$output/" "$here/scenario.service" >"$units/scenario.service"
 mkdir -p "$units/multi-user.target.wants"
 ln -sf ../scenario.service "$units/multi-user.target.wants/scenario.service"
 ln -sf /lib/systemd/system/multi-user.target "$units/default.target"
@@ -98,11 +128,12 @@ mkfs.ext4 -q -O '^has_journal' -m 0 -d "$root" "$folder/service.img" \
 
 # --- the memory disk that finds it -------------------------------------------
 
+cp "$root/bin/busybox" "$folder/busybox"
 rm -rf "$root"
 mkdir -p "$root/bin" "$root/modules" "$root/dev" "$root/root"
 cp "$here/init" "$root/init"
 chmod 755 "$root/init"
-cp "$(command -v busybox)" "$root/bin/busybox"
+mv "$folder/busybox" "$root/bin/busybox"
 cat "$folder"/modules/{virtio_pci,virtio_blk,ext4}.order |
   awk '!seen[$0]++' | while read -r file; do
   cp "$folder/modules/$file" "$root/modules"
