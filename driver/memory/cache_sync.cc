@@ -33,8 +33,9 @@ absl::Status Sync(int fd, uint64_t flags) {
   sync.flags = flags;
   while (ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
-    // Not a dma-buf: coherent with the CPU anyway.
-    if (errno == ENOTTY) return absl::OkStatus();
+    // Not a dma-buf: coherent with the CPU anyway. ENOSYS is qemu-user's word,
+    // on a machine whose dma-bufs are coherent.
+    if (errno == ENOTTY || errno == ENOSYS) return absl::OkStatus();
     return absl::ErrnoToStatus(
         errno, absl::StrCat("synchronise the CPU's caches with dma-buf fd '",
                             fd, "'"));

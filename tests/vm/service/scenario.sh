@@ -32,7 +32,7 @@ check first_client_starts_the_service
 check daemon_has_no_capability
 check daemon_may_little_else
 check device_is_named
-check buffers_are_dma_bufs_of_the_system_heap
+check buffers_are_dma_bufs_of_the_best_heap
 check camera_films_as_a_user_of_the_group
 
 check upgrade_under_load_loses_no_frame
