@@ -6,6 +6,7 @@
 //   READY=1, Run                      until SIGTERM or SIGINT; SIGHUP reloads
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -52,6 +53,17 @@ constexpr int kWrongConfiguration = 78;
 // Models that were kept over a restart wait at least so long for clients that
 // come back.
 constexpr base::Nanoseconds kShortestReturn = 30 * base::kSecond;
+
+// Large pieces are mapped one by one, and go back to the kernel when they are
+// freed. By itself the C library takes ever larger ones from the heaps of its
+// threads once one was freed, and what is free at the top of these is not given
+// back, not even by malloc_trim.
+void KeepHeapsSmall() {
+  constexpr int kMapped = 1 << 20;
+  constexpr int kSpare = 4 << 20;
+  mallopt(M_MMAP_THRESHOLD, kMapped);
+  mallopt(M_TRIM_THRESHOLD, kSpare);
+}
 
 // Each line of an error by itself.
 void Print(const absl::Status& status) {
@@ -221,6 +233,7 @@ absl::Status Serve(const CommandLine& line, const Config& config,
 }
 
 int Main(int argc, char** argv) {
+  KeepHeapsSmall();
   OpenStreams();
   int code = 0;
   const std::optional<CommandLine> line = ParseCommandLine(argc, argv, &code);
