@@ -124,6 +124,14 @@ bool IsNarrow(const Params& params, const KernelRequest& request) {
          positions * weights[1] >= kManyProducts;
 }
 
+// Few pixels for many weights: moving the pixels costs little beside them.
+bool IsMostlyWeights(const KernelRequest& request) {
+  constexpr int64_t kTimes = 4;
+  return request.inputs[1].elements() >=
+         kTimes *
+             (request.inputs[0].elements() + request.outputs[0].elements());
+}
+
 class Convolution final : public Kernel {
  public:
   Convolution(const KernelRequest& request, Params params)
@@ -179,6 +187,7 @@ class Convolution final : public Kernel {
   dnnl::memory::desc weights_desc_;     // as the model has them
   dnnl::memory::desc packed_desc_;      // as the primitive reads them
   std::string implementation_;          // oneDNN's name for it
+  bool moves_pixels_ = false;           // to where that reads them
   const std::byte* weights_ = nullptr;  // packed; null: given with each run
   const std::byte* bias_ = nullptr;
   std::optional<DnnlCall> call_, reorder_input_, reorder_output_, reorder_add_;
@@ -193,7 +202,10 @@ size_t Convolution::Take(size_t bytes) {
 }
 
 // The placements the plan chose, where oneDNN has a quick kernel for them;
-// otherwise others, with a reorder of our own on each side.
+// otherwise others, with a reorder of our own on each side. With AVX-512 its
+// products of small matrices read each weight once for many pixels, where its
+// kernels for blocks of channels read all of them for each row of the output;
+// but they want the channels last.
 absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
     const KernelRequest& request, const dnnl::memory::desc& packed) const {
   const TensorSpec& input = request.inputs[0];
@@ -222,10 +234,16 @@ absl::StatusOr<Primitive::primitive_desc> Convolution::Choose(
                         from(window.pads_begin), from(window.pads_end)),
         attributes_, CpuEngine(), /*allow_empty=*/true);
   };
-  auto best = make(Describe(input), Describe(output));
-  if (best && !IsSlow(best)) return best;
   const dnnl::memory::desc any_input(from(input.shape), kFloat, Tag::any);
   const dnnl::memory::desc any_output(from(output.shape), kFloat, Tag::any);
+  if (moves_pixels_) {
+    auto liked = make(any_input, any_output);
+    if (liked && std::string_view(liked.impl_info_str()).starts_with("brg")) {
+      return liked;
+    }
+  }
+  auto best = make(Describe(input), Describe(output));
+  if (best && !IsSlow(best)) return best;
   auto other = make(any_input, any_output);
   if (other && (!best || !IsSlow(other))) best = std::move(other);
   if (!best && HasOwn(request)) {
@@ -307,6 +325,8 @@ absl::Status Convolution::Make(const KernelRequest& request,
   attributes_.set_post_ops(post_ops);
   attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
+  moves_pixels_ =
+      whole == nullptr ? IsMostlyWeights(request) : whole->moves_pixels_;
   dnnl::memory::desc borrowed;
   if (whole != nullptr) borrowed = BorrowWeights(*whole, channels);
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
