@@ -468,7 +468,7 @@ absl::StatusOr<std::unique_ptr<GrpcEndpoint>> MakeInferenceEndpoint(
   engine.waker = environment.workers;
   engine.waiting = options.requests;
   // The engine ends before them.
-  std::unique_ptr<Regions> regions = Regions::Create(environment.service);
+  auto regions = std::make_unique<Regions>(environment.service);
   engine.has_region = [all = regions.get()](uint64_t region) {
     return all->Has(region);
   };

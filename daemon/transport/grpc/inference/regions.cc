@@ -5,12 +5,10 @@
 #include "daemon/transport/grpc/inference/regions.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/posix/mutex.h"
 #include "base/status/status.h"
 #include "base/values/overflow.h"
 #include "daemon/transport/grpc/authenticator.h"
@@ -41,51 +39,16 @@ absl::Status NoRegion(std::string_view name) {
                    "name a buffer's key (rknnd_query_buffer_key)"));
 }
 
-class RegionsImpl final : public Regions {
- public:
-  explicit RegionsImpl(core::Service* service) : service_(service) {
-    service_->set_key_gone(
-        [this](const core::BufferKey& key) { OnKeyGone(key); });
-  }
-  ~RegionsImpl() override { Stop(); }
+}  // namespace
 
-  absl::Status Register(const std::string& space, const std::string& name,
-                        std::string_view key, uint64_t offset,
-                        uint64_t size) override;
-  absl::Status Unregister(const std::string& space,
-                          const std::string& name) override;
-  [[nodiscard]] absl::StatusOr<std::vector<Status>> List(
-      const std::string& space, const std::string& name) const override;
-  absl::StatusOr<std::shared_ptr<const Region>> Find(
-      const std::string& space, std::string_view name) override;
-  [[nodiscard]] bool Has(uint64_t id) const override;
-  void set_gone(Gone gone) override { gone_ = std::move(gone); }
-  void Stop() override;
+Regions::Regions(core::Service* service) : service_(service) {
+  service_->set_key_gone(
+      [this](const core::BufferKey& key) { OnKeyGone(key); });
+}
 
- private:
-  using Name = std::pair<std::string, std::string>;  // space, name
-  using WindowPtr = std::shared_ptr<const Region>;
+Regions::~Regions() { Stop(); }
 
-  [[nodiscard]] absl::Status CheckNew(const Name& name) const
-      RKNND_REQUIRES(mutex_);
-  absl::StatusOr<std::shared_ptr<const Region>> FindKey(
-      const core::BufferKey& key);
-  // The owner may have given the buffer up between the look and the entry, when
-  // nothing was there yet to be taken away: another look tells.
-  absl::Status CheckStill(const core::BufferKey& key);
-  void OnKeyGone(const core::BufferKey& key);
-  void Tell(const std::vector<WindowPtr>& windows) const;
-
-  core::Service* const service_;
-  Gone gone_;
-  mutable base::Mutex mutex_;
-  bool stopped_ RKNND_GUARDED_BY(mutex_) = false;
-  uint64_t next_id_ RKNND_GUARDED_BY(mutex_) = 1;
-  std::map<Name, WindowPtr> named_ RKNND_GUARDED_BY(mutex_);
-  std::map<core::BufferKey, WindowPtr> direct_ RKNND_GUARDED_BY(mutex_);
-};
-
-absl::Status RegionsImpl::CheckNew(const Name& name) const {
+absl::Status Regions::CheckNew(const Name& name) const {
   if (stopped_) return absl::UnavailableError("the server stops");
   if (named_.contains(name)) {
     return absl::AlreadyExistsError(
@@ -107,10 +70,9 @@ absl::Status RegionsImpl::CheckNew(const Name& name) const {
   return absl::OkStatus();
 }
 
-absl::Status RegionsImpl::Register(const std::string& space,
-                                   const std::string& name,
-                                   std::string_view key, uint64_t offset,
-                                   uint64_t size) {
+absl::Status Regions::Register(const std::string& space,
+                               const std::string& name, std::string_view key,
+                               uint64_t offset, uint64_t size) {
   if (name.empty() || name.size() > kNameBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a shared memory region's name has 1 to ", kNameBytes,
@@ -147,14 +109,14 @@ absl::Status RegionsImpl::Register(const std::string& space,
   return CheckStill(*parsed);
 }
 
-absl::Status RegionsImpl::CheckStill(const core::BufferKey& key) {
+absl::Status Regions::CheckStill(const core::BufferKey& key) {
   absl::Status there = service_->FindBuffer(key).status();
   if (absl::IsNotFound(there)) OnKeyGone(key);
   return there;
 }
 
-absl::Status RegionsImpl::Unregister(const std::string& space,
-                                     const std::string& name) {
+absl::Status Regions::Unregister(const std::string& space,
+                                 const std::string& name) {
   std::vector<WindowPtr> ended;
   {
     const base::MutexLock lock(mutex_);
@@ -170,7 +132,7 @@ absl::Status RegionsImpl::Unregister(const std::string& space,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Regions::Status>> RegionsImpl::List(
+absl::StatusOr<std::vector<Regions::Status>> Regions::List(
     const std::string& space, const std::string& name) const {
   std::vector<Status> list;
   const base::MutexLock lock(mutex_);
@@ -183,7 +145,7 @@ absl::StatusOr<std::vector<Regions::Status>> RegionsImpl::List(
   return list;
 }
 
-absl::StatusOr<std::shared_ptr<const Region>> RegionsImpl::Find(
+absl::StatusOr<std::shared_ptr<const Region>> Regions::Find(
     const std::string& space, std::string_view name) {
   {
     const base::MutexLock lock(mutex_);
@@ -195,14 +157,14 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionsImpl::Find(
   return FindKey(*key);
 }
 
-bool RegionsImpl::Has(uint64_t id) const {
+bool Regions::Has(uint64_t id) const {
   const auto is_it = [id](const auto& one) { return one.second->id() == id; };
   const base::MutexLock lock(mutex_);
   return std::any_of(named_.begin(), named_.end(), is_it) ||
          std::any_of(direct_.begin(), direct_.end(), is_it);
 }
 
-absl::StatusOr<std::shared_ptr<const Region>> RegionsImpl::FindKey(
+absl::StatusOr<std::shared_ptr<const Region>> Regions::FindKey(
     const core::BufferKey& key) {
   {
     const base::MutexLock lock(mutex_);
@@ -237,7 +199,7 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionsImpl::FindKey(
   return window;
 }
 
-void RegionsImpl::OnKeyGone(const core::BufferKey& key) {
+void Regions::OnKeyGone(const core::BufferKey& key) {
   std::vector<WindowPtr> ended;
   {
     const base::MutexLock lock(mutex_);
@@ -252,13 +214,13 @@ void RegionsImpl::OnKeyGone(const core::BufferKey& key) {
   Tell(ended);
 }
 
-void RegionsImpl::Tell(const std::vector<WindowPtr>& windows) const {
+void Regions::Tell(const std::vector<WindowPtr>& windows) const {
   for (const WindowPtr& window : windows) {
     if (gone_ != nullptr) gone_(window->id());
   }
 }
 
-void RegionsImpl::Stop() {
+void Regions::Stop() {
   service_->set_key_gone(nullptr);
   const base::MutexLock lock(mutex_);
   stopped_ = true;
@@ -266,15 +228,9 @@ void RegionsImpl::Stop() {
   direct_.clear();
 }
 
-}  // namespace
-
 std::string RegionSpace(const GrpcPeer& peer) {
   if (!peer.name.empty()) return absl::StrCat("name ", peer.name);
   return absl::StartsWith(peer.address, "unix") ? "unix" : "tcp";
-}
-
-std::unique_ptr<Regions> Regions::Create(core::Service* service) {
-  return std::make_unique<RegionsImpl>(service);
 }
 
 }  // namespace rknnd::transport

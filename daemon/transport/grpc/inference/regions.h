@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/posix/mutex.h"
 #include "daemon/core/memory/buffer_key.h"
 #include "daemon/core/service.h"
 
@@ -70,35 +72,55 @@ class Regions {
   };
 
   // `service` outlives it. Thread: loop.
-  static std::unique_ptr<Regions> Create(core::Service* service);
-  virtual ~Regions() = default;
+  explicit Regions(core::Service* service);
+  ~Regions();
 
   // ALREADY_EXISTS; NOT_FOUND: no such key; INVALID_ARGUMENT: the text is no
   // key, or the window does not lie in the buffer. Thread: any, as all below.
-  virtual absl::Status Register(const std::string& space,
-                                const std::string& name, std::string_view key,
-                                uint64_t offset, uint64_t size) = 0;
+  absl::Status Register(const std::string& space, const std::string& name,
+                        std::string_view key, uint64_t offset, uint64_t size);
   // Empty: all of `space`. NOT_FOUND.
-  virtual absl::Status Unregister(const std::string& space,
-                                  const std::string& name) = 0;
-  [[nodiscard]] virtual absl::StatusOr<std::vector<Status>> List(
-      const std::string& space, const std::string& name) const = 0;
+  absl::Status Unregister(const std::string& space, const std::string& name);
+  [[nodiscard]] absl::StatusOr<std::vector<Status>> List(
+      const std::string& space, const std::string& name) const;
   // By name, or, where there is no such name, by key: the same region each
   // time. NOT_FOUND.
-  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const Region>> Find(
-      const std::string& space, std::string_view name) = 0;
+  [[nodiscard]] absl::StatusOr<std::shared_ptr<const Region>> Find(
+      const std::string& space, std::string_view name);
 
   // Whether requests can name it still. Where not, `gone` has been called, or
   // will be.
-  [[nodiscard]] virtual bool Has(uint64_t id) const = 0;
+  [[nodiscard]] bool Has(uint64_t id) const;
 
   // Called when no request can name a region any more, so that what was adopted
   // for it is released. Set before the server starts.
   using Gone = std::function<void(uint64_t id)>;
-  virtual void set_gone(Gone gone) = 0;
+  void set_gone(Gone gone) { gone_ = std::move(gone); }
 
   // Nothing is there from now on, and nobody is told. Thread: loop.
-  virtual void Stop() = 0;
+  void Stop();
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // space, name
+  using WindowPtr = std::shared_ptr<const Region>;
+
+  [[nodiscard]] absl::Status CheckNew(const Name& name) const
+      RKNND_REQUIRES(mutex_);
+  absl::StatusOr<std::shared_ptr<const Region>> FindKey(
+      const core::BufferKey& key);
+  // The owner may have given the buffer up between the look and the entry, when
+  // nothing was there yet to be taken away: another look tells.
+  absl::Status CheckStill(const core::BufferKey& key);
+  void OnKeyGone(const core::BufferKey& key);
+  void Tell(const std::vector<WindowPtr>& windows) const;
+
+  core::Service* const service_;
+  Gone gone_;
+  mutable base::Mutex mutex_;
+  bool stopped_ RKNND_GUARDED_BY(mutex_) = false;
+  uint64_t next_id_ RKNND_GUARDED_BY(mutex_) = 1;
+  std::map<Name, WindowPtr> named_ RKNND_GUARDED_BY(mutex_);
+  std::map<core::BufferKey, WindowPtr> direct_ RKNND_GUARDED_BY(mutex_);
 };
 
 }  // namespace rknnd::transport

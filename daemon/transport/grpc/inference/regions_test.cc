@@ -20,7 +20,8 @@ constexpr char kMine[] = "name me", kTheirs[] = "name them";
 
 class RegionsTest : public core::testing::CoreTest {
  protected:
-  RegionsTest() : owner_(Open()), regions_(Regions::Create(service.get())) {
+  RegionsTest()
+      : owner_(Open()), regions_(std::make_unique<Regions>(service.get())) {
     regions_->set_gone([this](uint64_t id) { gone_.push_back(id); });
     auto buffer = AllocateNow(owner_, 1, 2 * kPage, 0);
     EXPECT_TRUE(buffer.ok()) << buffer.status();
