@@ -124,12 +124,14 @@ bool IsNarrow(const Params& params, const KernelRequest& request) {
          positions * weights[1] >= kManyProducts;
 }
 
-// Few pixels for many weights: moving the pixels costs little beside them.
-bool IsMostlyWeights(const KernelRequest& request) {
-  constexpr int64_t kTimes = 4;
-  return request.inputs[1].elements() >=
-         kTimes *
-             (request.inputs[0].elements() + request.outputs[0].elements());
+// Many products for each number of the input and the output, so that moving
+// these costs little beside them. A matter of the weights alone: all shapes of
+// a model share them as they are packed.
+bool IsMostlyWeights(const Params& params, const KernelRequest& request) {
+  constexpr int64_t kMany = int64_t{1} << 19;
+  const Shape& weights = request.inputs[1].shape;
+  return params.groups == 1 && ProductOf(weights, 2, weights.size()) > 1 &&
+         ProductOf(weights, 0, weights.size()) >= kMany;
 }
 
 class Convolution final : public Kernel {
@@ -325,8 +327,8 @@ absl::Status Convolution::Make(const KernelRequest& request,
   attributes_.set_post_ops(post_ops);
   attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
-  moves_pixels_ =
-      whole == nullptr ? IsMostlyWeights(request) : whole->moves_pixels_;
+  moves_pixels_ = whole == nullptr ? IsMostlyWeights(params_, request)
+                                   : whole->moves_pixels_;
   dnnl::memory::desc borrowed;
   if (whole != nullptr) borrowed = BorrowWeights(*whole, channels);
   RKNND_ASSIGN_OR_RETURN(const Primitive::primitive_desc chosen,
