@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "client/under/command.h"
-#include "client/under/surroundings.h"
+#include "client/under/program_environment.h"
 
 namespace rknnd::client {
 namespace {

@@ -1,7 +1,6 @@
 // If, Loop, Scan and a model's own functions on the device: what is known when
 // the model is loaded is written out, everything else is refused by name.
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -45,25 +44,12 @@ class ControlFlowTest : public ::testing::Test {
   }
   // The first output for the input 1, 2, 3, 4.
   std::vector<float> Run(const OnnxBuilder& builder) {
-    auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
+    const auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return {};
-    const driver::ProgramInfo& info = (*model)->info().programs[0];
-    const auto type = driver::TensorType::kFloat32;
-    const float numbers[] = {1, 2, 3, 4};
-    const auto* bytes = reinterpret_cast<const std::byte*>(numbers);
-    std::vector<testing::TestTensor> inputs = {
-        {testing::PlainFormat(info.inputs[0], type),
-         {bytes, bytes + sizeof numbers}}};
-    std::vector<testing::TestTensor> outputs;
-    for (const driver::TensorAttr& attr : info.outputs) {
-      outputs.push_back({testing::PlainFormat(attr, type), {}});
-    }
-    const absl::Status ran =
-        testing::RunOnce(*device_, **model, inputs, outputs);
-    EXPECT_TRUE(ran.ok()) << ran;
-    const auto* from = reinterpret_cast<const float*>(outputs[0].bytes.data());
-    return {from, from + outputs[0].bytes.size() / sizeof(float)};
+    const auto values = testing::RunFloats(*device_, **model, {1, 2, 3, 4});
+    EXPECT_TRUE(values.ok()) << values.status();
+    return values.value_or(std::vector<float>());
   }
   std::string Refusal(const OnnxBuilder& builder) {
     const auto model = device_->Load({builder.Bytes(), "", "m.onnx"});

@@ -2,7 +2,6 @@
 // without a word. The API has no type for double, so inputs and outputs that
 // are double in the file are float outside.
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -48,25 +47,12 @@ class DoubleTest : public ::testing::Test {
   }
   // The first output for the input 1, 2, 3, 4.
   std::vector<float> Run(const OnnxBuilder& builder) {
-    auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
+    const auto model = device_->Load({builder.Bytes(), "", "m.onnx"});
     EXPECT_TRUE(model.ok()) << model.status();
     if (!model.ok()) return {};
-    const driver::ProgramInfo& info = (*model)->info().programs[0];
-    const auto type = driver::TensorType::kFloat32;
-    const float numbers[] = {1, 2, 3, 4};
-    const auto* bytes = reinterpret_cast<const std::byte*>(numbers);
-    std::vector<testing::TestTensor> inputs = {
-        {testing::PlainFormat(info.inputs[0], type),
-         {bytes, bytes + sizeof numbers}}};
-    std::vector<testing::TestTensor> outputs = {
-        {testing::PlainFormat(info.outputs[0], type), {}}};
-    const absl::Status ran =
-        testing::RunOnce(*device_, **model, inputs, outputs);
-    EXPECT_TRUE(ran.ok()) << ran;
-    std::vector<float> values(outputs[0].bytes.size() / sizeof(float));
-    std::memcpy(values.data(), outputs[0].bytes.data(),
-                outputs[0].bytes.size());
-    return values;
+    const auto values = testing::RunFloats(*device_, **model, {1, 2, 3, 4});
+    EXPECT_TRUE(values.ok()) << values.status();
+    return values.value_or(std::vector<float>());
   }
 
   std::unique_ptr<driver::Device> device_;

@@ -1,4 +1,4 @@
-// The service with its surroundings in a test's hand: a clock that stands
+// The service with its environment in a test's hand: a clock that stands
 // still, executors and timers that run when told, sinks that remember.
 
 #ifndef DAEMON_CORE_TESTING_CORE_FIXTURE_H_

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/posix/memfd.h"
@@ -206,6 +207,24 @@ absl::Status RunOnce(driver::Device& device, const driver::Model& model,
                             bound->output(i).data() + size);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> RunFloats(driver::Device& device,
+                                             const driver::Model& model,
+                                             const std::vector<float>& input) {
+  const driver::ProgramInfo& info = model.info().programs[0];
+  const auto type = driver::TensorType::kFloat32;
+  const auto bytes = std::as_bytes(std::span(input));
+  const std::vector<TestTensor> inputs = {
+      {PlainFormat(info.inputs[0], type), {bytes.begin(), bytes.end()}}};
+  std::vector<TestTensor> outputs;
+  for (const driver::TensorAttr& attr : info.outputs) {
+    outputs.push_back({PlainFormat(attr, type), {}});
+  }
+  RKNND_RETURN_IF_ERROR(RunOnce(device, model, inputs, outputs));
+  std::vector<float> values(outputs[0].bytes.size() / sizeof(float));
+  std::memcpy(values.data(), outputs[0].bytes.data(), outputs[0].bytes.size());
+  return values;
 }
 
 driver::TensorFormat PlainFormat(const driver::TensorAttr& attr,

@@ -92,6 +92,11 @@ absl::Status RunOnce(driver::Device& device, const driver::Model& model,
                      const std::vector<TestTensor>& inputs,
                      std::vector<TestTensor>& outputs);
 
+// Runs once on floats: the model's first input, and its first output.
+absl::StatusOr<std::vector<float>> RunFloats(driver::Device& device,
+                                             const driver::Model& model,
+                                             const std::vector<float>& input);
+
 // Format in the model's own axis order: NCHW where it is 4-D.
 driver::TensorFormat PlainFormat(const driver::TensorAttr& attr,
                                  driver::TensorType type);

@@ -3,8 +3,8 @@
 //
 // Called once, by rknnd-run's main(), before there is a second thread.
 
-#ifndef CLIENT_UNDER_SURROUNDINGS_H_
-#define CLIENT_UNDER_SURROUNDINGS_H_
+#ifndef CLIENT_UNDER_PROGRAM_ENVIRONMENT_H_
+#define CLIENT_UNDER_PROGRAM_ENVIRONMENT_H_
 
 #include <string>
 #include <string_view>
@@ -28,4 +28,4 @@ std::string PutInFront(std::string_view entry, std::string_view list);
 
 }  // namespace rknnd::client
 
-#endif  // CLIENT_UNDER_SURROUNDINGS_H_
+#endif  // CLIENT_UNDER_PROGRAM_ENVIRONMENT_H_

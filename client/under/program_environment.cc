@@ -1,6 +1,6 @@
-// Called once by rknnd-run; see surroundings.h.
+// Called once by rknnd-run; see program_environment.h.
 
-#include "client/under/surroundings.h"
+#include "client/under/program_environment.h"
 
 #include <filesystem>
 #include <system_error>

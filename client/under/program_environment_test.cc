@@ -1,4 +1,4 @@
-#include "client/under/surroundings.h"
+#include "client/under/program_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
