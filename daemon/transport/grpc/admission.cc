@@ -120,18 +120,7 @@ void Admission::GiveTurns() {
       }
       while (news.size() < kTurns) {
         RequestBudget::Hold hold;
-        const auto ticket = queue_.TakeNext([&](TurnQueue::Ticket next) {
-          const Waiting& waiting = waiting_.find(next)->second;
-          switch (Try(waiting.account, waiting.message, &hold)) {
-            case RequestBudget::Room::kYes:
-              return TurnQueue::Answer::kGoes;
-            case RequestBudget::Room::kNotForPeer:
-              return TurnQueue::Answer::kAccountMustWait;
-            case RequestBudget::Room::kNone:
-              break;
-          }
-          return TurnQueue::Answer::kAllMustWait;
-        });
+        const auto ticket = TakeNext(&hold);
         if (!ticket.has_value()) break;
         news.push_back(TellLater(*ticket, std::move(hold)));
       }
@@ -140,6 +129,25 @@ void Admission::GiveTurns() {
     if (news.empty()) return;
     for (auto& [tell, what] : news) tell(std::move(what));
   }
+}
+
+std::optional<TurnQueue::Ticket> Admission::TakeNext(
+    RequestBudget::Hold* hold) {
+  // Called below, with the lock that this function needs.
+  const auto ask = [this, hold](TurnQueue::Ticket next)
+                       RKNND_NO_THREAD_SAFETY_ANALYSIS {
+                         const Waiting& waiting = waiting_.find(next)->second;
+                         switch (Try(waiting.account, waiting.message, hold)) {
+                           case RequestBudget::Room::kYes:
+                             return TurnQueue::Answer::kGoes;
+                           case RequestBudget::Room::kNotForPeer:
+                             return TurnQueue::Answer::kAccountMustWait;
+                           case RequestBudget::Room::kNone:
+                             break;
+                         }
+                         return TurnQueue::Answer::kAllMustWait;
+                       };
+  return queue_.TakeNext(ask);
 }
 
 base::Nanoseconds Admission::LeastNeeded() const {

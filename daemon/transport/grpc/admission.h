@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,9 @@ class Admission {
       RKNND_REQUIRES(mutex_);
   RequestBudget::Room Try(const std::string& account, uint64_t message,
                           RequestBudget::Hold* hold);
+  // Whose turn it is, and that there is room for; it has `hold` then.
+  std::optional<TurnQueue::Ticket> TakeNext(RequestBudget::Hold* hold)
+      RKNND_REQUIRES(mutex_);
   // The least that a request needs from its turn to its answer.
   base::Nanoseconds LeastNeeded() const RKNND_REQUIRES(mutex_);
 

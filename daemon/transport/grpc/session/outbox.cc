@@ -137,8 +137,7 @@ absl::StatusOr<std::optional<Outbox::Message>> Outbox::Next(RunSlots* slots) {
     }
     if (!leaving_.has_value() && slots != nullptr) {
       if (auto ended = slots->TakeEnded(); ended.has_value()) {
-        leaving_.emplace();
-        leaving_->ended = *std::move(ended);
+        leaving_ = Leaving{.ended = *std::move(ended)};
       }
     }
     if (!sending_.empty() && (chunk_next_ || !leaving_.has_value())) {

@@ -17,11 +17,11 @@ RunSlots::RunSlots(std::function<void()> ended, bool held)
 
 absl::Status RunSlots::Take(uint32_t slot, uint32_t sequence,
                             std::vector<Output> outputs) {
+  base::MutexLock lock(mutex_);
   if (slot >= slots_.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat("run: slot '", slot, "' is not below ", slots_.size()));
   }
-  base::MutexLock lock(mutex_);
   Slot& taken = slots_[slot];
   if (taken.state != State::kFree) {
     return absl::FailedPreconditionError(

@@ -56,10 +56,14 @@ class Stream final : public RemoteReactor,
             std::make_shared<Tunnel>(environment_, std::move(peer), account)) {}
 
   void Start() {
-    self_ = shared_from_this();
+    const auto self = shared_from_this();
+    {
+      base::MutexLock lock(mutex_);
+      self_ = self;
+    }
     tunnel_->set_stream(weak_from_this());
     tunnel_->outbox().set_sendable(weak_from_this());
-    if (const absl::Status started = owner_->OnStarted(self_); !started.ok()) {
+    if (const absl::Status started = owner_->OnStarted(self); !started.ok()) {
       tunnel_->Abandon();
       return End(started, false);
     }
