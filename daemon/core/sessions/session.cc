@@ -349,8 +349,10 @@ uint64_t Session::descriptors_taken() const {
   // Its socket, process, ring, doorbell and what it is told by.
   constexpr uint64_t kOfASession = 8;
   constexpr uint64_t kOfAnUpload = 2;
-  return kOfASession + kOfAnUpload * uploads_.count() + buffers_.live() +
-         gate_->fences().size();
+  // Its memory; a driver that it is attached to has a dma-buf once more.
+  constexpr uint64_t kOfABuffer = 2;
+  return kOfASession + kOfAnUpload * uploads_.count() +
+         kOfABuffer * buffers_.live() + gate_->fences().size();
 }
 
 absl::Status Session::CheckTenant(const CountLimit& limit,
