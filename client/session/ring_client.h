@@ -79,8 +79,9 @@ class RingClient {
   [[nodiscard]] bool IsDone(const Ticket& ticket) const;
   // Whether the job was on a core, as far as a daemon says so that is dead now.
   [[nodiscard]] bool HadBegun(const Ticket& ticket) const;
-  // Waits until the job is done or `timeout` is over; whether it is done.
-  // Awake for a moment, where jobs like it have ended within that; then asleep.
+  // Waits until the job is done, `timeout` is over or a wake-up comes that was
+  // meant for the slot's last job; whether the job is done. Awake for a moment,
+  // where jobs like it have ended within that; then asleep.
   // `now`: of a moment ago, or 0; a look at the time is what it saves.
   bool Wait(const Ticket& ticket, base::Nanoseconds timeout,
             base::Nanoseconds now = 0);

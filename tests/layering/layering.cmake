@@ -42,6 +42,7 @@ set(rules
   "client/remote:         base/values base/posix proto rknnd/v1 client api"
   "k8s:                   base proto rknnd/v1 k8s"
   "tests:                 base proto rknnd/v1 driver client tests api"
+  "tests/ring:            base proto daemon client tests"
   "bench:                 base proto rknnd/v1 driver client bench tests/torture api"
   "examples:              base client examples api")
 
