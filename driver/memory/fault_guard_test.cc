@@ -22,8 +22,8 @@ namespace {
 using ::rknnd::base::Mapping;
 using ::rknnd::base::UniqueFd;
 
-constexpr size_t kPageSize = 4096;
-constexpr size_t kGuardedSize = 4 * kPageSize;
+const auto kPageSize = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+const size_t kGuardedSize = 4 * kPageSize;
 
 // Memory whose file its owner can cut short, as a hostile client would.
 class FaultGuardTest : public ::testing::Test {
