@@ -1,8 +1,7 @@
 #!/bin/bash
 # Boots the test guest once and runs the tests of a build in it. Called by
-# ./dev vm-test; image.sh made FOLDER. The CPU is emulated: no /dev/kvm is
-# needed, and the guest is ten times slower than the machine, far more where
-# numbers are crunched.
+# ./dev vm-test; image.sh made FOLDER. The guest is ten times slower than the
+# machine, far more where numbers are crunched.
 #
 #   boot.sh FOLDER BUILD [arguments of the test programs]
 #
@@ -14,7 +13,9 @@ build=$(cd "$2" && pwd -P)
 shift 2
 source_root=$(cd "$(dirname "$0")/../.." && pwd)
 
-limit_seconds=720
+# shellcheck source=tests/vm/machine.sh
+. "$(dirname "$0")/machine.sh"
+machine_of "$folder" "$folder/console.log"
 memory_mib=2048
 
 # What runs, and what that starts. The paths are the same inside as outside:
@@ -27,14 +28,34 @@ tests=(
   "memory_examples_test --gtest_filter=-*Duplicated*:*Sram*"
   "integration_test --gtest_filter=ZeroCopyTest.Bound*:BadMemoryTest.*Refused*"
 )
+case $arch in
+  amd64)
+    limit_seconds=720
+    # With a thread for each CPU the emulator now and then runs an instruction that
+    # the kernel is just patching, and the kernel panics.
+    processors=(-smp 2 -accel "tcg,thread=single")
+    ;;
+  arm64)
+    limit_seconds=2400
+    processors=(-smp 4 -accel "tcg,thread=multi")
+    # Addresses and sizes, at the kernel's page size; and what cannot run under
+    # qemu-user.
+    tests+=("base_test" "memory_test" "soft_coherence_test")
+    while read -r test; do
+      tests+=("$test")
+    done < <(awk '$1 == "guest" { cases[$2] = cases[$2] ":" $3 }
+      END { for (test in cases)
+        print test " --gtest_filter=" substr(cases[test], 2) }' \
+      "$source_root/tests/cross/arm64.tests" | sort)
+    ;;
+esac
 # With the module of npu/module.sh and the published models that there are: for
 # who asks for them, as they need a machine that has little else to do.
 npu_tests=()
 module=$folder/modules/rknpu_standin.ko
-programs=(bin/rknnd bin/rknnctl bin/tests/integration_runner
-          bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
-for program in "$build"/bin/examples/memory_*; do
-  programs+=("bin/examples/${program##*/}")
+programs=(bin/rknnd bin/rknnctl bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
+for program in "$build"/bin/{examples/memory_,tests/integration_}*; do
+  [[ $program == *_test ]] || programs+=("${program#"$build/"}")
 done
 files=("$source_root/examples/detector/detector.onnx"
        "$build"/examples/memory/detector_*.onnx)
@@ -57,12 +78,25 @@ esac
 root=$folder/guest
 rm -rf "$root"
 mkdir -p "$root/vm"
+# The folder that has the system's libraries, by the names that they have there.
+system=
+[[ $arch == amd64 ]] || system=$source_root/build/sysroot-$arch
 libraries() {
-  ldd "$@" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (0x.*/\1/p' | sort -u
+  local program
+  for program; do
+    case $arch in
+      amd64) ldd "$program" ;;
+      arm64)
+        qemu-aarch64-static -L "$system" "$system/lib/ld-linux-aarch64.so.1" \
+          --list "$program"
+        ;;
+    esac
+  done | sed -n "s#^[[:space:]]*\(.* => \)\?\($system\)\?\(/[^ ]*\) (0x.*#\3#p" |
+    sort -u
 }
 install_program() {
   mkdir -p "$root$(dirname "$1")"
-  strip --strip-debug -o "$root$1" "$1"
+  "$strip" --strip-debug -o "$root$1" "$1"
 }
 for test in "${tests[@]}" "${npu_tests[@]}"; do
   programs+=("bin/tests/${test%% *}")
@@ -83,7 +117,8 @@ for program in "${programs[@]}"; do
   install_program "$build/$program"
 done
 libraries "${programs[@]/#/$build/}" | while read -r library; do
-  [[ -e $root$library ]] || cp -L --parents "$library" "$root"
+  [[ -e $root$library ]] ||
+    (cd "$system/" && cp -L --parents "${library#/}" "$root")
 done
 for file in "${files[@]}"; do
   (cd / && cp --parents "${file#/}" "$root")
@@ -114,16 +149,11 @@ rm -rf "$root"
 cat "$folder/base.cpio" "$folder/guest.cpio" >"$folder/disk.cpio"
 begin=$SECONDS
 status=0
-# One thread for both CPUs: with two, the emulator now and then runs an
-# instruction that the kernel is just patching, and the kernel panics.
 timeout --foreground "$limit_seconds" \
-  qemu-system-x86_64 -accel tcg,thread=single -machine q35 \
-  -cpu max,la57=off -smp 2 -m "$memory_mib" -nodefaults -no-user-config \
-  -no-reboot -display none -nic none -monitor none \
+  "${machine[@]}" "${processors[@]}" -m "$memory_mib" \
   -kernel "$folder/vmlinuz" -initrd "$folder/disk.cpio" \
-  -append "console=ttyS0 panic=-1 quiet mitigations=off no_timer_check" \
-  -serial "file:$folder/console.log" \
-  -chardev stdio,id=output,signal=off -serial chardev:output \
+  -append "console=$console output=$output panic=-1 quiet mitigations=off \
+no_timer_check" \
   </dev/null 2>"$folder/qemu.log" | tee "$folder/output.log" || status=$?
 took=$((SECONDS - begin))
 

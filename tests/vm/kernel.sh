@@ -1,12 +1,15 @@
 #!/bin/sh
 # The kernel of the test guests: Debian's own of bookworm-backports (6.12 has
-# udmabuf and the system dma-heap, 6.1 has neither), fetched by apt and unpacked,
-# never installed. Called by image.sh and service/image.sh; needs no root.
+# udmabuf and the system dma-heap, 6.1 has neither), and a busybox for its CPU,
+# fetched by apt and unpacked, never installed. Called by ./dev vm-test; needs no
+# root.
 #
-#   kernel.sh FOLDER [ARCH]
+#   kernel.sh FOLDER KERNEL
+#                      KERNEL is amd64, arm64 or arm64-16k (pages of 16 KiB);
 #                      makes, unless they are there and made by the same script,
-#                        FOLDER/arch        ARCH; amd64 unless given
+#                        FOLDER/arch        amd64 or arm64
 #                        FOLDER/vmlinuz
+#                        FOLDER/busybox
 #                        FOLDER/modules/*.ko      what guests load, and what
 #                                                 that needs
 #                        FOLDER/modules/M.order   the files of module M, in the
@@ -21,11 +24,11 @@ folder=$(cd "$1" && pwd)
 
 # A PRIME exporter of the kind that GPUs and displays are; a camera; a disk with
 # a file system. udmabuf and the dma-heaps are built in.
-modules="virtio_pci virtio_blk ext4"
-arch=${2:-amd64}
-[ "$arch" != amd64 ] || modules="vgem vivid $modules"
+modules="vgem vivid virtio_pci virtio_blk ext4"
+kernel=$2
+arch=${kernel%%-*}
 
-stamp=$(echo "$arch" | cat - "$here/kernel.sh" | sha256sum)
+stamp=$(echo "$kernel" | cat - "$here/kernel.sh" | sha256sum)
 if [ "$stamp" = "$(cat "$folder/kernel.stamp" 2>/dev/null)" ]; then
   exit 0
 fi
@@ -44,9 +47,10 @@ mirror=$(apt-get indextargets --format '$(SITE)' 'Codename: bookworm' |
 apt_folder=$folder/apt
 mkdir -p "$apt_folder/lists/partial" "$apt_folder/cache/archives/partial"
 : >"$apt_folder/status"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-  "${mirror:-http://deb.debian.org/debian} bookworm-backports main" \
-  >"$apt_folder/sources.list"
+for suite in bookworm bookworm-backports; do
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+    "${mirror:-http://deb.debian.org/debian} $suite main"
+done >"$apt_folder/sources.list"
 
 private_apt() {
   tool=$1
@@ -61,14 +65,18 @@ private_apt() {
 }
 
 private_apt apt-get update || no_kernel "no package lists of bookworm-backports"
-package=$(private_apt apt-cache depends "linux-image-$arch" |
-  sed -n 's/^ *Depends: *//p' | head -n 1)
-[ -n "$package" ] || no_kernel "bookworm-backports has no linux-image-$arch"
+package=$(private_apt apt-cache depends -t bookworm-backports \
+  "linux-image-$kernel" | sed -n 's/^ *Depends: *//p' | head -n 1)
+[ -n "$package" ] || no_kernel "bookworm-backports has no linux-image-$kernel"
 rm -rf "$apt_folder/kernel"
 mkdir "$apt_folder/kernel"
-(cd "$apt_folder/kernel" && private_apt apt-get download "$package") ||
-  no_kernel "cannot fetch $package"
-dpkg-deb -x "$apt_folder"/kernel/*.deb "$apt_folder/kernel"
+(cd "$apt_folder/kernel" &&
+  private_apt apt-get download "$package" busybox-static) ||
+  no_kernel "cannot fetch $package and busybox-static"
+for deb in "$apt_folder"/kernel/*.deb; do
+  dpkg-deb -x "$deb" "$apt_folder/kernel"
+done
+cp "$apt_folder/kernel/bin/busybox" "$folder/busybox"
 release=$(basename "$apt_folder"/kernel/lib/modules/*)
 depmod -b "$apt_folder/kernel" "$release"
 cp "$apt_folder/kernel/boot/vmlinuz-$release" "$folder/vmlinuz"

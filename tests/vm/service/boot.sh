@@ -17,23 +17,14 @@ shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../../.." && pwd)
 
-arch=$(cat "$folder/arch")
+# shellcheck source=tests/vm/machine.sh
+. "$here/../machine.sh"
+machine_of "$folder" "$folder/service-console.log"
 memory_mib=1536
-if [[ $arch == amd64 ]]; then
-  strip=strip
-  limit_seconds=1200
-  machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off
-    -serial "file:$folder/service-console.log" -serial chardev:output)
-  console=ttyS0
-else
-  strip=aarch64-linux-gnu-strip
-  limit_seconds=2400
-  # The CPU of the RK3588's faster cores.
-  machine=(qemu-system-aarch64 -machine virt -cpu cortex-a76
-    -serial "file:$folder/service-console.log"
-    -device pci-serial,chardev=output)
-  console=ttyAMA0
-fi
+case $arch in
+  amd64) limit_seconds=1200 ;;
+  *) limit_seconds=2400 ;;
+esac
 
 # --- what the guest gets on its second disk -----------------------------------
 
@@ -74,8 +65,7 @@ status=0
 # ends with QEMU.
 timeout --foreground "$limit_seconds" \
   "${machine[@]}" -accel tcg,thread=single \
-  -smp 1 -m "$memory_mib" -nodefaults -no-user-config \
-  -no-reboot -display none -nic none -monitor none \
+  -smp 1 -m "$memory_mib" \
   -kernel "$folder/vmlinuz" -initrd "$folder/service-init.cpio" \
   -append "console=$console panic=-1 quiet mitigations=off \
 systemd.show_status=0 systemd.journald.max_level_console=crit" \
@@ -85,7 +75,6 @@ cache=unsafe" \
   -drive "file=$folder/service-payload.tar,format=raw,if=none,id=payload,\
 readonly=on" \
   -device virtio-blk-pci,drive=payload \
-  -chardev stdio,id=output,signal=off \
   </dev/null 2>"$folder/service-qemu.log" |
   tee "$folder/service-output.log" || status=$?
 took=$((SECONDS - begin))

@@ -27,13 +27,9 @@ tools=(systemd-sysv udev kmod procps jq passwd)
 # What the programs beside our packages need and these may not: pictures.
 tools+=(libpng16-16 libjpeg62-turbo)
 
-arch=$(cat "$folder/arch")
-# Where the guest's console is, and the line that boot.sh reads.
-case $arch in
-  amd64) console=ttyS0 output=ttyS1 ;;
-  *) console=ttyAMA0 output=ttyS0 ;;
-esac
-tools+=(busybox-static)
+# shellcheck source=tests/vm/machine.sh
+. "$here/../machine.sh"
+machine_of "$folder" /dev/null
 
 # Runs a command where the kernel starts programs of that architecture. What it
 # is told for that is told by whoever runs this only for so long.
@@ -66,6 +62,7 @@ done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/:any//; s/[[:space:]]//g; /^$/d' |
   sort -u | grep -vxF -e "$ours" || true)
 
 stamp=$(cat "$here/image.sh" "$here/init" "$here/scenario.service" \
+  "$here/../machine.sh" \
   "$folder/kernel.stamp" - <<<"$depends" | sha256sum)
 if [[ $stamp == "$(cat "$folder/service.stamp" 2>/dev/null)" ]]; then
   exit 0
@@ -128,12 +125,11 @@ mkfs.ext4 -q -O '^has_journal' -m 0 -d "$root" "$folder/service.img" \
 
 # --- the memory disk that finds it -------------------------------------------
 
-cp "$root/bin/busybox" "$folder/busybox"
 rm -rf "$root"
 mkdir -p "$root/bin" "$root/modules" "$root/dev" "$root/root"
 cp "$here/init" "$root/init"
 chmod 755 "$root/init"
-mv "$folder/busybox" "$root/bin/busybox"
+cp "$folder/busybox" "$root/bin/busybox"
 cat "$folder"/modules/{virtio_pci,virtio_blk,ext4}.order |
   awk '!seen[$0]++' | while read -r file; do
   cp "$folder/modules/$file" "$root/modules"
