@@ -7,9 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <vector>
+#include <string>
 
 #include "driver/rknpu/emulator/kernels/kernels.h"
 #include "driver/rknpu/emulator/testing/both_engines.h"
@@ -17,8 +18,10 @@
 
 namespace {
 
-void Require(bool holds) {
-  if (!holds) std::abort();
+void Require(bool holds, const std::string& otherwise) {
+  if (holds) return;
+  std::fprintf(stderr, "%s\n", otherwise.c_str());
+  std::abort();
 }
 
 class Input {
@@ -58,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const testing::Comparison result = testing::RunBoth(
       task, {1, 250, 3, 0, 128, 7, 0, 0, 99},
       rknnd::rknpu::fast::KernelsFor(rknnd::soft::CurrentCpuLevel()));
-  Require(result.difference.empty());
-  Require(result.ran == result.refusal.empty());
+  Require(result.difference.empty(), result.difference);
+  Require(result.ran == result.refusal.empty(), "refused, and yet it ran");
   return 0;
 }

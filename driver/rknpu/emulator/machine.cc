@@ -10,6 +10,7 @@
 #include "driver/rknpu/emulator/fast/fast_engine.h"
 #include "driver/rknpu/emulator/plain/plain_engine.h"
 #include "driver/rknpu/emulator/report.h"
+#include "driver/rknpu/emulator/work_bounds.h"
 
 namespace rknnd::rknpu {
 namespace {
@@ -80,14 +81,17 @@ absl::Status Execute(const Task& task, const TaskSpec& spec,
   report.fast = false;
   switch (task.enable_mask) {
     case kFlight:
+      if (!IsBounded(spec.flight, access)) break;
       report.fast =
           fast != nullptr && fast->RunFlight(spec.flight, tables, access);
       if (!report.fast) RunPlainFlight(spec.flight, tables, access);
       break;
     case kPool:
+      if (!IsBounded(spec.pool, access)) break;
       RunPlainPool(spec.pool, access);
       break;
     default:
+      if (!IsBounded(spec.conv, access)) break;
       report.fast = fast != nullptr &&
                     fast->RunConv(spec.conv, spec.output, tables, access);
       if (!report.fast) RunPlainConv(spec.conv, spec.output, tables, access);

@@ -10,8 +10,7 @@
 namespace rknnd::rknpu {
 namespace {
 
-constexpr uint16_t kFeatureAddress = 0x1070, kWeightAddress = 0x1110,
-                   kSize = 0x1020, kKernel = 0x1038;
+constexpr uint16_t kFeatureAddress = 0x1070, kWeightAddress = 0x1110;
 
 template <Precision P>
 void Load(const std::byte* from, size_t count, typename Numbers<P>::Value* to) {
@@ -30,20 +29,10 @@ void Load(const std::byte* from, size_t count, typename Numbers<P>::Value* to) {
 
 template <Precision P>
 ConvInput<P>::ConvInput(const ConvSpec& spec, Access& access) : spec_(spec) {
-  const FeatureSpec& feature = spec.feature;
-  const uint32_t there =
-      feature.interleaved != 0 ? feature.interleaved : feature.channels;
-  const uint64_t pixels = uint64_t{feature.width} * feature.height;
-  if (!access.Holds(pixels * there * BytesOf(P), kSize) ||
-      !access.Holds(uint64_t{spec.depthwise ? 1 : spec.kernels} *
-                        window_size() * BytesOf(P),
-                    kKernel)) {
-    return;
-  }
   ReadFeature(access);
   if (!access.ok()) return;
   spec.depthwise ? ReadDepthwise(access) : ReadWeights(access);
-  for (uint32_t c = 0; c < feature.channels; ++c) {
+  for (uint32_t c = 0; c < spec.feature.channels; ++c) {
     pad_.push_back(P == Precision::kInt8 ? static_cast<Value>(spec.PadOf(c))
                                          : Value{0});
   }

@@ -10,7 +10,7 @@
 namespace rknnd::rknpu {
 namespace {
 
-constexpr uint16_t kSource = 0x5018, kTarget = 0x4020, kReaderSize = 0x500c;
+constexpr uint16_t kSource = 0x5018, kTarget = 0x4020;
 
 const std::byte* AtomAt(const ReaderSpec& spec, uint32_t s, uint32_t y,
                         uint32_t x, Access& access) {
@@ -116,13 +116,7 @@ void AtomTranspose(const FlightSpec& spec, Access& access) {
 
 void RunPlainFlight(const FlightSpec& flight, const Tables& tables,
                     Access& access) {
-  const ReaderSpec& reader = flight.reader;
-  if (!access.Holds(
-          uint64_t{reader.width} * reader.height * reader.surfaces * kAtom,
-          kReaderSize)) {
-    return;
-  }
-  switch (reader.flight) {
+  switch (flight.reader.flight) {
     case Flight::kCompute:
       return Compute(flight, tables, access);
     case Flight::kUnpool:

@@ -9,7 +9,7 @@
 namespace rknnd::rknpu {
 namespace {
 
-constexpr uint16_t kSource = 0x701c, kTarget = 0x6070, kOutputSize = 0x6018;
+constexpr uint16_t kSource = 0x701c, kTarget = 0x6070;
 // What a maximum meets beyond the border.
 constexpr int8_t kLeast = -128;
 
@@ -68,11 +68,6 @@ bool Pixel(const PoolSpec& spec, uint32_t s, uint32_t y, uint32_t x,
 }  // namespace
 
 void RunPlainPool(const PoolSpec& pool, Access& access) {
-  if (!access.Holds(
-          uint64_t{pool.out_width} * pool.out_height * pool.surfaces * kAtom,
-          kOutputSize)) {
-    return;
-  }
   for (uint32_t s = 0; s < pool.surfaces; ++s) {
     for (uint32_t y = 0; y < pool.out_height; ++y) {
       for (uint32_t x = 0; x < pool.out_width; ++x) {
