@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/posix/memfd.h"
 #include "base/status/status.h"
 #include "daemon/board/files.h"
 #include "daemon/board/log_tail.h"
@@ -183,6 +184,9 @@ void WarnAtStart(const CommandLine& line, const Config& config,
 
 absl::Status Serve(const CommandLine& line, const Config& config,
                    board::LogTail& log) {
+  // Rings and answers are memfds: without them no session could begin.
+  RKNND_RETURN_IF_ERROR(
+      base::ToStatusOr(base::MakeGrowingMemfd("rknnd-start")).status());
   FdStore store(StoreNotify(), FdStore::Limits(), &log);
   const RuntimeOptions options = RuntimeOptionsOf(config, log, &store);
   PrivilegeOptions rights;

@@ -31,6 +31,12 @@ Expected<UniqueFd> Create(const char* name) {
   if (!fd.valid() && errno == EINVAL) {
     fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   }
+  if (!fd.valid() && errno == ENOSYS) {
+    return Error{Code::kUnimplemented,
+                 std::string("create memfd '") + name +
+                     "': this kernel has no memfd_create; it takes Linux 3.17 "
+                     "or later, built with CONFIG_MEMFD_CREATE"};
+  }
   if (!fd.valid()) {
     return ErrnoError(errno, std::string("create memfd '") + name + "'");
   }

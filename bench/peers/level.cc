@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <stdexcept>
 
@@ -94,16 +93,6 @@ void CheckNames(const std::vector<std::string>& names) {
 }
 
 }  // namespace
-
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) {
-      return line.substr(std::min(line.find(": "), line.size() - 2) + 2);
-    }
-  }
-  return "unknown CPU";
-}
 
 std::string LevelOfThisProcess() {
   const CpuFeatures features = FeaturesOfThisProcess();

@@ -19,8 +19,6 @@ struct Level {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-// Of /proc/cpuinfo.
-std::string CpuName();
 // The newest whose features CPUID gives this process; kNativeLevel where CPUs
 // have no such levels.
 std::string LevelOfThisProcess();

@@ -23,6 +23,7 @@
 #include "bench/common/measures.h"
 #include "bench/common/placement.h"
 #include "bench/peers/comparison.h"
+#include "bench/peers/cpu_name.h"
 #include "bench/peers/level.h"
 #include "bench/peers/model_set.h"
 #include "bench/peers/networks/networks.h"

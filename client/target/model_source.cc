@@ -5,7 +5,6 @@
 #include "client/target/model_source.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,16 +137,6 @@ std::string AbsolutePath(const std::string& path) {
   return result;
 }
 
-Expected<void> WriteAll(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = write(fd, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return ErrnoError(errno, "copy the model into memory");
-    bytes = bytes.subspan(static_cast<size_t>(put));
-  }
-  return {};
-}
-
 ModelSlice WholeOr(std::optional<ModelSlice> slice, uint64_t size) {
   return slice ? *slice : ModelSlice{0, size};
 }
@@ -230,15 +219,15 @@ std::shared_ptr<ModelSource> ModelSource::OfId(const ModelId& id) {
 Expected<UniqueFd> ModelSource::CopyFile() const {
   Expected<OpenFile> file = OpenModel(path_);
   if (!file.ok()) return std::move(file).error();
-  UniqueFd memfd(memfd_create("rknnd-model", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd.valid()) return ErrnoError(errno, "create memfd 'rknnd-model'");
+  Expected<UniqueFd> memfd = base::MakeGrowingMemfd("rknnd-model");
+  if (!memfd.ok()) return memfd;
   const ModelSlice part = WholeOr(slice_, file->size);
   base::Sha256 hash;
   Expected<void> copied =
       ReadThrough(file->fd, path_, part.offset, part.size,
                   [&](std::span<const std::byte> bytes) -> Expected<void> {
                     hash.Update(bytes);
-                    return WriteAll(memfd.get(), bytes);
+                    return base::AppendToMemfd(memfd->get(), bytes);
                   });
   if (!copied.ok()) return std::move(copied).error();
   HashOptions(hash, options_);
@@ -248,9 +237,8 @@ Expected<UniqueFd> ModelSource::CopyFile() const {
                      "' is not what it was when it was loaded: the daemon "
                      "needs those bytes again; call rknn_init anew"};
   }
-  if (fcntl(memfd.get(), F_ADD_SEALS,
-            F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-    return ErrnoError(errno, "seal memfd 'rknnd-model'");
+  if (auto sealed = base::SealMemfd(memfd->get()); !sealed.ok()) {
+    return std::move(sealed).error();
   }
   return memfd;
 }

@@ -7,8 +7,10 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 arch=$1
 program=$2
+# Addresses of 39 bits, as kernels of boards' vendors have them.
+addresses="-R 0x8000000000"
 case $arch in
-  arm64) emulator=qemu-aarch64-static ;;
+  arm64) emulator="qemu-aarch64-static $addresses" ;;
   armhf) emulator=qemu-arm-static ;;
 esac
 model=${RKNND_SHARED:-$root/../shared}/models/mnist_8
@@ -22,7 +24,8 @@ daemon=
 trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$folder"' EXIT
 if [ -x "$root/build/arm64/bin/rknnd" ]; then
   whose=arm64
-  set -- qemu-aarch64-static -L "$root/build/sysroot-arm64" \
+  # shellcheck disable=SC2086 # two words
+  set -- qemu-aarch64-static $addresses -L "$root/build/sysroot-arm64" \
     "$root/build/arm64/bin/rknnd"
 elif [ -x "${RKNND_DAEMON:=$root/build/release/bin/rknnd}" ]; then
   whose="this machine"
@@ -46,7 +49,8 @@ done
 RKNND_TARGET=unix:$folder/session.sock
 export RKNND_TARGET
 for memory in copy bound; do
-  "$emulator" -L "$root/build/sysroot-$arch" "$program" "$model/model.onnx" \
+  # shellcheck disable=SC2086 # a command and its options
+  $emulator -L "$root/build/sysroot-$arch" "$program" "$model/model.onnx" \
     "$memory" fp32 nchw 1e-4 "$model/set_0/input_0.bin" : \
     "$model/set_0/output_0.bin"
 done

@@ -18,6 +18,7 @@ struct DaemonOptions {
   std::string device = "soft";
   std::string cache_dir = {};  // empty: models are not kept
   std::vector<std::string> more = {};
+  std::vector<std::string> under = {};  // a program that becomes the daemon
 };
 
 // Thread: any, one at a time.
