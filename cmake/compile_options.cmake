@@ -28,6 +28,8 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   string(APPEND hardening " -mbranch-protection=standard")
 endif()
 add_link_options($<$<CONFIG:Release>:-Wl,-z,relro,-z,now>)
+# What ships is the same in whatever folder it was built.
+add_compile_options($<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
 
 # -g1 keeps usable backtraces at a fraction of the link time of full debug info.
 foreach(lang C CXX)

@@ -297,7 +297,8 @@ int Main(int argc, char** argv) {
       base::ProgramFolder() + "/" RKNND_DATA_OF_EXAMPLES "/detector.onnx";
   const bool installed = access(options.model.c_str(), R_OK) == 0;
   if (!installed) {
-    options.model = RKNND_SOURCE_ROOT "/examples/detector/detector.onnx";
+    options.model =
+        base::ProgramFolder() + "/" RKNND_EXAMPLES "/detector/detector.onnx";
   }
   options.output_dir = installed ? "rknnd-demo" : "build/demo";
   CameraOptions camera;
