@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,31 +66,28 @@ class HotPathTest : public IntegrationTest {
   base::ChildProcess client_;
 };
 
-// Takes `call` out of `counts`.
-uint64_t Take(std::map<uint64_t, uint64_t>* counts, uint64_t call) {
-  const auto found = counts->find(call);
-  if (found == counts->end()) return 0;
-  const uint64_t count = found->second;
-  counts->erase(found);
-  return count;
+// Takes the calls of a kind out of `counts`; their number.
+uint64_t Take(std::map<uint64_t, uint64_t>* counts,
+              std::initializer_list<uint64_t> calls) {
+  uint64_t sum = 0;
+  for (const uint64_t call : calls) {
+    const auto found = counts->find(call);
+    if (found == counts->end()) continue;
+    sum += found->second;
+    counts->erase(found);
+  }
+  return sum;
 }
 
 // arm64 has only the newer call of such a pair.
-uint64_t TakePolls(std::map<uint64_t, uint64_t>* counts) {
-  uint64_t polls = Take(counts, SYS_ppoll);
 #ifdef SYS_poll
-  polls += Take(counts, SYS_poll);
+constexpr std::initializer_list<uint64_t> kPolls = {SYS_poll, SYS_ppoll};
+constexpr std::initializer_list<uint64_t> kEpollWaits = {SYS_epoll_wait,
+                                                         SYS_epoll_pwait};
+#else
+constexpr std::initializer_list<uint64_t> kPolls = {SYS_ppoll};
+constexpr std::initializer_list<uint64_t> kEpollWaits = {SYS_epoll_pwait};
 #endif
-  return polls;
-}
-
-uint64_t TakeEpollWaits(std::map<uint64_t, uint64_t>* counts) {
-  uint64_t waits = Take(counts, SYS_epoll_pwait);
-#ifdef SYS_epoll_wait
-  waits += Take(counts, SYS_epoll_wait);
-#endif
-  return waits;
-}
 
 uint64_t Sum(const std::map<uint64_t, uint64_t>& counts) {
   uint64_t sum = 0;
@@ -116,24 +114,24 @@ TEST_F(HotPathTest, FrameIsTwoWakeUpsAndNoOtherSystemCall) {
 
   // A frame that takes longer than the client's slice of 20 ms, on a machine
   // with too much to do, has one more look at the socket for each.
-  const uint64_t slices = TakePolls(&client);
+  const uint64_t slices = Take(&client, kPolls);
   EXPECT_LE(slices, kFrames / 10);
   // The doorbell, and the sleep. Either may be left out: a worker that is about
   // to look is not rung for, and an answer that is there is not slept for.
-  EXPECT_LE(Take(&client, SYS_write), kFrames);
-  EXPECT_LE(Take(&client, SYS_futex), kFrames + slices);
+  EXPECT_LE(Take(&client, {SYS_write}), kFrames);
+  EXPECT_LE(Take(&client, {SYS_futex}), kFrames + slices);
   // With one CPU it is given to the other side before the sleep.
-  EXPECT_LE(Take(&client, SYS_sched_yield), base::kYields * kFrames);
+  EXPECT_LE(Take(&client, {SYS_sched_yield}), base::kYields * kFrames);
   EXPECT_EQ(Sum(client), 0U) << Text(client);
 
-  const uint64_t sleeps = TakeEpollWaits(&daemon_side);
+  const uint64_t sleeps = Take(&daemon_side, kEpollWaits);
   // Those of other workers, and of the timer of what expires, are not each
   // frame's.
   EXPECT_LE(sleeps, kFrames + 10);
-  EXPECT_LE(Take(&daemon_side, SYS_futex), kFrames + 10);
-  EXPECT_LE(Take(&daemon_side, SYS_sched_yield),
+  EXPECT_LE(Take(&daemon_side, {SYS_futex}), kFrames + 10);
+  EXPECT_LE(Take(&daemon_side, {SYS_sched_yield}),
             base::kYields * (kFrames + 10));
-  EXPECT_LE(Take(&daemon_side, SYS_timerfd_settime), 2U);
+  EXPECT_LE(Take(&daemon_side, {SYS_timerfd_settime}), 2U);
   EXPECT_EQ(Sum(daemon_side), 0U) << Text(daemon_side);
 }
 
@@ -145,11 +143,11 @@ TEST_F(HotPathTest, FrameOfBothSidesAwakeIsNoSystemCallMore) {
   std::map<uint64_t, uint64_t> client, daemon_side;
   CountSyscalls(&client, &daemon_side);
   if (IsSkipped() || HasFatalFailure()) return;
-  const uint64_t slices = TakePolls(&client);
-  EXPECT_LE(Take(&client, SYS_write), kFrames);
-  EXPECT_LE(Take(&client, SYS_futex), kFrames + slices);
+  const uint64_t slices = Take(&client, kPolls);
+  EXPECT_LE(Take(&client, {SYS_write}), kFrames);
+  EXPECT_LE(Take(&client, {SYS_futex}), kFrames + slices);
   // With one CPU it is given to the other side before the sleep.
-  EXPECT_LE(Take(&client, SYS_sched_yield), base::kYields * kFrames);
+  EXPECT_LE(Take(&client, {SYS_sched_yield}), base::kYields * kFrames);
   EXPECT_EQ(Sum(client), 0U) << Text(client);
 }
 

@@ -14,14 +14,14 @@ machine_of() {
   arch=$(cat "$1/arch")
   case $arch in
     amd64)
-      machine=(qemu-system-x86_64 -machine q35 -cpu max,la57=off
+      machine=(qemu-system-x86_64 -machine q35 -cpu "max,la57=off"
         -serial "file:$2" -serial chardev:output)
       console=ttyS0 output=ttyS1 strip=strip
       ;;
     arm64)
       # The CPU of the RK3588's faster cores.
       machine=(qemu-system-aarch64 -machine virt -cpu cortex-a76
-        -serial "file:$2" -device pci-serial,chardev=output)
+        -serial "file:$2" -device "pci-serial,chardev=output")
       console=ttyAMA0 output=ttyS0 strip=aarch64-linux-gnu-strip
       ;;
   esac

@@ -12,6 +12,14 @@ PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(cd "$1" && pwd)
 release=$(modinfo -F vermagic "$folder/modules/vgem.ko" | cut -d ' ' -f 1)
+arch=$(cat "$folder/arch")
+# Programs that the build runs are this machine's, as is the compiler.
+host=$(dpkg --print-architecture)
+case $arch in
+  "$host") compiler=gcc-12 prefix='' ;;
+  arm64) compiler=aarch64-linux-gnu-gcc prefix=aarch64-linux-gnu- ;;
+  *) compiler=no-compiler-of-$arch prefix='' ;;
+esac
 
 stamp=$(cat "$here/rknpu_standin.c" "$here/standin.h" "$here/module.sh" |
   sha256sum)$release
@@ -24,7 +32,7 @@ no_module() {
   echo "vm: no module for the NPU's tests: $1" >&2
   exit 3
 }
-for tool in gcc-12 make; do
+for tool in "$compiler" make; do
   command -v "$tool" >/dev/null || no_module "there is no $tool"
 done
 
@@ -42,7 +50,7 @@ if [ ! -d "$headers/usr/src/linux-headers-$release" ]; then
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
     "${mirror:-http://deb.debian.org/debian} bookworm-backports main" \
     >"$apt_folder/sources.list"
-  set -- -qq -o APT::Architecture=amd64 -o APT::Architectures=amd64 \
+  set -- -qq -o "APT::Architecture=$arch" -o "APT::Architectures=$arch,$host" \
     -o "APT::Sandbox::User=$(id -un)" -o Acquire::Languages=none \
     -o "Dir::Etc::SourceList=$apt_folder/sources.list" \
     -o Dir::Etc::SourceParts=/dev/null \
@@ -50,9 +58,9 @@ if [ ! -d "$headers/usr/src/linux-headers-$release" ]; then
     -o "Dir::State::Status=$apt_folder/status" \
     -o "Dir::Cache=$apt_folder/cache"
   apt-get "$@" update || no_module "no package lists of bookworm-backports"
-  short=${release%-amd64}
+  short=${release%%-"$arch"*}
   for package in "linux-headers-$release" "linux-headers-$short-common" \
-    "linux-kbuild-$short"; do
+    "linux-kbuild-$short:$host"; do
     (cd "$apt_folder" && apt-get "$@" download "$package") ||
       no_module "cannot fetch $package"
   done
@@ -75,11 +83,13 @@ cp "$here/rknpu_standin.c" "$build"
 } >"$build/Kbuild"
 # Types for tracers would need a further package.
 make -s -C "$headers/usr/src/linux-headers-$release" "M=$build" \
-  CONFIG_DEBUG_INFO_BTF_MODULES= modules >"$build/log" 2>&1 || {
+  "ARCH=$([ "$arch" = arm64 ] && echo arm64 || echo x86)" \
+  "CROSS_COMPILE=$prefix" "CC=$compiler" CONFIG_DEBUG_INFO_BTF_MODULES= \
+  modules >"$build/log" 2>&1 || {
   cat "$build/log" >&2
   exit 1
 }
-strip --strip-debug -o "$folder/modules/rknpu_standin.ko" \
+"${prefix}strip" --strip-debug -o "$folder/modules/rknpu_standin.ko" \
   "$build/rknpu_standin.ko"
 rm -rf "$build"
 echo "$stamp" >"$folder/module.stamp"
