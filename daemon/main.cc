@@ -91,7 +91,8 @@ void OpenStreams() {
   }
 }
 
-// Each session takes four fds and each buffer one: as many as we may.
+// Each session and each buffer takes some (Session::descriptors_taken): as many
+// as we may.
 void RaiseFdLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

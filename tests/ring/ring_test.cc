@@ -141,13 +141,16 @@ struct Load {
   bool marks_waits;
   int submitters;
   size_t most_of_one;  // jobs of a submitter on their way
+  [[nodiscard]] bool is_one_job() const {
+    return submitters == 1 && most_of_one == 1;
+  }
 };
 
 class RingTest : public testing::TestWithParam<Load> {
  protected:
   RingTest()
       : count_(Number("RKNND_RING_JOBS", 200000) /
-               (load_.most_of_one == 1 ? 10 : 1)),
+               (load_.is_one_job() ? 10 : 1)),
         seed_(Number("RKNND_RING_SEED", 1)),
         random_(seed_),
         jobs_(std::make_shared<Jobs>(count_)) {
@@ -280,7 +283,7 @@ class RingTest : public testing::TestWithParam<Load> {
     const absl::Status violation = endpoint_->Drain().violation;
     // A lone job is answered by the worker: its client submits the next one
     // while the worker is about to sleep.
-    if (load_.most_of_one == 1) {
+    if (load_.is_one_job()) {
       while (const auto job = jobs_->Take(random)) AnswerOne(*job);
     }
     if (violation.ok()) return;
@@ -328,7 +331,7 @@ class RingTest : public testing::TestWithParam<Load> {
 TEST_P(RingTest, EachJobGetsItsAnswer) {
   std::vector<std::thread> answerers, submitters;
   std::thread worker([this, seed = random_()] { Work(seed); });
-  for (int i = 0; i < 2 && load_.most_of_one > 1; ++i) {
+  for (int i = 0; i < 2 && !load_.is_one_job(); ++i) {
     answerers.emplace_back([this, seed = random_()] { AnswerAll(seed); });
   }
   for (int i = 0; i < load_.submitters; ++i) {

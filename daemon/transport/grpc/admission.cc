@@ -120,7 +120,8 @@ void Admission::GiveTurns() {
       }
       while (news.size() < kTurns) {
         RequestBudget::Hold hold;
-        const auto ticket = TakeNext(&hold);
+        const auto ticket = queue_.TakeNext(
+            [&](TurnQueue::Ticket next) { return HasRoom(next, &hold); });
         if (!ticket.has_value()) break;
         news.push_back(TellLater(*ticket, std::move(hold)));
       }
@@ -131,23 +132,18 @@ void Admission::GiveTurns() {
   }
 }
 
-std::optional<TurnQueue::Ticket> Admission::TakeNext(
-    RequestBudget::Hold* hold) {
-  // Called below, with the lock that this function needs.
-  const auto ask = [this, hold](TurnQueue::Ticket next)
-                       RKNND_NO_THREAD_SAFETY_ANALYSIS {
-                         const Waiting& waiting = waiting_.find(next)->second;
-                         switch (Try(waiting.account, waiting.message, hold)) {
-                           case RequestBudget::Room::kYes:
-                             return TurnQueue::Answer::kGoes;
-                           case RequestBudget::Room::kNotForPeer:
-                             return TurnQueue::Answer::kAccountMustWait;
-                           case RequestBudget::Room::kNone:
-                             break;
-                         }
-                         return TurnQueue::Answer::kAllMustWait;
-                       };
-  return queue_.TakeNext(ask);
+TurnQueue::Answer Admission::HasRoom(TurnQueue::Ticket next,
+                                     RequestBudget::Hold* hold) {
+  const Waiting& waiting = waiting_.find(next)->second;
+  switch (Try(waiting.account, waiting.message, hold)) {
+    case RequestBudget::Room::kYes:
+      return TurnQueue::Answer::kGoes;
+    case RequestBudget::Room::kNotForPeer:
+      return TurnQueue::Answer::kAccountMustWait;
+    case RequestBudget::Room::kNone:
+      break;
+  }
+  return TurnQueue::Answer::kAllMustWait;
 }
 
 base::Nanoseconds Admission::LeastNeeded() const {

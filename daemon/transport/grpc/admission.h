@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,9 +86,10 @@ class Admission {
       RKNND_REQUIRES(mutex_);
   RequestBudget::Room Try(const std::string& account, uint64_t message,
                           RequestBudget::Hold* hold);
-  // Whose turn it is, and that there is room for; it has `hold` then.
-  std::optional<TurnQueue::Ticket> TakeNext(RequestBudget::Hold* hold)
-      RKNND_REQUIRES(mutex_);
+  // Whether one that waits can go now; `hold` is its room then. With the lock,
+  // from within the queue, through which the analysis does not see.
+  TurnQueue::Answer HasRoom(TurnQueue::Ticket next, RequestBudget::Hold* hold)
+      RKNND_NO_THREAD_SAFETY_ANALYSIS;
   // The least that a request needs from its turn to its answer.
   base::Nanoseconds LeastNeeded() const RKNND_REQUIRES(mutex_);
 

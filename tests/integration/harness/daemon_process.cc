@@ -32,14 +32,12 @@ DaemonProcess::~DaemonProcess() {
 
 void DaemonProcess::Start() {
   base::ChildProcess::Options options;
-  options.arguments = options_.under;
-  for (const std::string& argument :
-       {ProgramPath("rknnd"), std::string("--socket"), socket_,
-        std::string("--device"), options_.device, std::string("--soc"),
-        options_.soc, std::string("--cache-dir"), options_.cache_dir,
-        std::string("--log-level"), std::string("3")}) {
-    options.arguments.push_back(argument);
-  }
+  options.arguments = {
+      ProgramPath("rknnd"), "--socket",    socket_,      "--device",
+      options_.device,      "--soc",       options_.soc, "--cache-dir",
+      options_.cache_dir,   "--log-level", "3"};
+  options.arguments.insert(options.arguments.begin(), options_.under.begin(),
+                           options_.under.end());
   options.arguments.insert(options.arguments.end(), options_.more.begin(),
                            options_.more.end());
   options.error_file = log_file_;
