@@ -21,11 +21,13 @@ class CompoundDevice final : public Device {
                  const base::Clock* clock,
                  const std::optional<NpuOfDevice>& npu)
       : soft_(std::move(soft)),
-        programs_(std::move(backend),
-                  {.platform = platform,
-                   .cores = soft_->info().cores,
-                   .mhz = soft_->info().mhz},
-                  clock == nullptr ? monotonic_ : *clock),
+        programs_(
+            std::move(backend),
+            {.platform = platform,
+             .cores = soft_->info().cores,
+             .mhz = soft_->info().mhz,
+             .sram_bytes = npu.has_value() ? 0 : soft_->info().sram_total},
+            clock == nullptr ? monotonic_ : *clock),
         info_(soft_->info()) {
     if (!npu.has_value()) return;
     info_.kind = npu->kind;

@@ -182,6 +182,19 @@ TEST_P(CompiledProgramsTest, BatchesRunSliceAfterSlice) {
   EXPECT_TRUE(RunsRight(*client, "a", model));
 }
 
+// The file has given every tensor its place: SRAM holds what lies first.
+TEST_P(CompiledProgramsTest, SramHoldsTheStartOfInternalMemory) {
+  const auto client = Start();
+  const TestModel model = MakeProgram(folder());
+  constexpr uint64_t kTotal = 978944;
+  const uint64_t pages = (SizesOf(model.path).internal + 4095) / 4096 * 4096;
+  ASSERT_TRUE(Done(client->Do("init a " + model.path + " " +
+                              std::to_string(RKNN_FLAG_ENABLE_SRAM))));
+  EXPECT_EQ(client->Do("sram_size a").text,
+            std::to_string(kTotal) + " " + std::to_string(kTotal - pages));
+  EXPECT_TRUE(RunsRight(*client, "a", model));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, CompiledProgramsTest,
                          ::testing::Values(false, true), [](const auto& test) {
                            return test.param ? "local" : "unix";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/image/file.h"
+#include "driver/rknpu/text/program_diff.h"
 #include "driver/rknpu/text/program_text.h"
 
 namespace rknnd::client {
@@ -267,6 +269,37 @@ Output RknnOutput(const std::string& path, uint64_t bytes,
   return output;
 }
 
+namespace {
+
+Json CommandJson(const rknpu::WrittenRegister& written) {
+  Json command = {{"register", written.name},
+                  {"number", written.command.reg},
+                  {"value", written.command.value}};
+  if (written.tensor != nullptr) command["tensor"] = written.tensor->name;
+  return command;
+}
+
+// Null where a task does not write the register.
+Json CommandJson(const std::optional<rknpu::WrittenRegister>& written) {
+  return written.has_value() ? CommandJson(*written) : Json();
+}
+
+Json TaskJson(const std::optional<uint32_t>& task, uint32_t enable_mask) {
+  if (!task.has_value()) return {};
+  return {{"task", *task}, {"blocks", rknpu::BlocksText(enable_mask)}};
+}
+
+// Of `bytes`, which are read from `path`.
+Expected<rknpu::ProgramFile> ReadProgram(const std::string& path,
+                                         std::span<const std::byte> bytes) {
+  Expected<rknpu::ProgramFile> program = rknpu::Read(bytes);
+  if (program) return program;
+  return Error{program.error().code,
+               "'" + path + "': " + program.error().message};
+}
+
+}  // namespace
+
 Output ProgramOutput(const rknpu::ProgramFile& file) {
   Output output;
   Json tasks = Json::array();
@@ -277,13 +310,7 @@ Output ProgramOutput(const rknpu::ProgramFile& file) {
       Json commands = Json::array();
       for (const rknpu::WrittenRegister& written :
            rknpu::CommandsOf(file, task)) {
-        Json command = {{"register", written.name},
-                        {"number", written.command.reg},
-                        {"value", written.command.value}};
-        if (written.tensor != nullptr) {
-          command["tensor"] = written.tensor->name;
-        }
-        commands.push_back(std::move(command));
+        commands.push_back(CommandJson(written));
       }
       tasks.push_back({{"task", t},
                        {"cores", list.cores},
@@ -297,6 +324,29 @@ Output ProgramOutput(const rknpu::ProgramFile& file) {
   }
   output.json = {{"tasks", std::move(tasks)}};
   output.text = rknpu::ProgramText(file);
+  return output;
+}
+
+Output DifferenceOutput(const rknpu::ProgramFile& first,
+                        const rknpu::ProgramFile& second) {
+  const rknpu::ProgramDifference difference = rknpu::Compare(first, second);
+  Json tasks = Json::array();
+  for (const rknpu::TaskDifference& task : difference.tasks) {
+    Json registers = Json::array();
+    for (const rknpu::RegisterDifference& one : task.registers) {
+      registers.push_back({{"first", CommandJson(one.first)},
+                           {"second", CommandJson(one.second)}});
+    }
+    tasks.push_back({{"cores", task.list.cores},
+                     {"core", task.list.core},
+                     {"full_name", task.layer},
+                     {"first", TaskJson(task.first, task.first_enable)},
+                     {"second", TaskJson(task.second, task.second_enable)},
+                     {"registers", std::move(registers)}});
+  }
+  Output output;
+  output.json = {{"same", difference.same}, {"differences", std::move(tasks)}};
+  output.text = rknpu::DifferenceText(difference);
   return output;
 }
 
@@ -323,12 +373,19 @@ Expected<Output> Info(const InfoOptions& options) {
   }
   Output output = RknnOutput(path, bytes->size(), *file);
   if (!options.program) return output;
-  const Expected<rknpu::ProgramFile> program = rknpu::Read(*bytes);
-  if (!program) {
-    return Error{program.error().code,
-                 "'" + path + "': " + program.error().message};
+  const Expected<rknpu::ProgramFile> program = ReadProgram(path, *bytes);
+  if (!program) return program.error();
+  Output tasks;
+  if (options.diff.empty()) {
+    tasks = ProgramOutput(*program);
+  } else {
+    const Expected<std::vector<std::byte>> other_bytes = ReadFile(options.diff);
+    if (!other_bytes) return other_bytes.error();
+    const Expected<rknpu::ProgramFile> other =
+        ReadProgram(options.diff, *other_bytes);
+    if (!other) return other.error();
+    tasks = DifferenceOutput(*program, *other);
   }
-  Output tasks = ProgramOutput(*program);
   output.json.update(tasks.json);
   output.text += "\n" + tasks.text;
   return output;

@@ -20,6 +20,7 @@ namespace rknnd::client {
 struct InfoOptions {
   std::string file;
   bool program = false;  // what a compiled file tells the NPU to do
+  std::string diff;      // and what this one tells it otherwise; empty: none
 };
 base::Expected<Output> Info(const InfoOptions& options);
 
@@ -32,6 +33,9 @@ Output RknnOutput(const std::string& path, uint64_t bytes,
 
 // "tasks": every task of a program, the layer it belongs to and its registers.
 Output ProgramOutput(const rknpu::ProgramFile& file);
+// "same" and "differences": what two programs have the NPU do otherwise.
+Output DifferenceOutput(const rknpu::ProgramFile& first,
+                        const rknpu::ProgramFile& second);
 
 }  // namespace rknnd::client
 

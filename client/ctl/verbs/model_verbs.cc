@@ -91,8 +91,13 @@ RunVerb DeclareAccuracy(CLI::App& verb) {
 RunVerb DeclareInfo(CLI::App& verb) {
   const auto options = std::make_shared<InfoOptions>();
   verb.add_option("FILE", options->file, "an ONNX or .rknn file")->required();
-  verb.add_flag("--program", options->program,
-                "of a .rknn file all tasks too: layers and registers by name");
+  CLI::Option* program = verb.add_flag(
+      "--program", options->program,
+      "of a .rknn file all tasks too: layers and registers by name");
+  verb.add_option("--diff", options->diff,
+                  "only what another .rknn file has the NPU do otherwise")
+      ->needs(program)
+      ->type_name("OTHER");
   return [options](const Common& common) -> VerbEnd {
     // What a file is can be told without a daemon, too. The library reads this
     // at its first call; no other thread is there yet.

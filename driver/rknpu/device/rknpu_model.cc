@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status/status.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/rknpu/checker.h"
+#include "driver/rknpu/device/internal_tensors.h"
 #include "driver/soft/attached_memory.h"
 #include "driver/soft/plan/frame_transfer.h"
 
@@ -17,32 +17,6 @@ namespace rknnd::rknpu {
 namespace {
 
 constexpr char kPlatform[] = "rk3588";
-
-std::string ShapeText(const std::vector<uint32_t>& shape) {
-  return absl::StrJoin(shape, ",");
-}
-
-// As the vendor's tables name them.
-const char* ReportedType(ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-      return "INT8";
-    case ElementType::kFloat16:
-      return "FLOAT16";
-    case ElementType::kFloat32:
-      return "FLOAT32";
-    case ElementType::kInt16:
-      return "INT16";
-    case ElementType::kInt32:
-      return "INT32";
-    case ElementType::kInt64:
-      return "INT64";
-    case ElementType::kNone:
-    case ElementType::kWords:
-      break;
-  }
-  return "";
-}
 
 std::string FirstShape(const ProgramFile& file,
                        const std::vector<uint32_t>& tensors) {
@@ -95,47 +69,6 @@ std::vector<driver::LayerInfo> LayersOf(const ProgramFile& file,
   return layers;
 }
 
-driver::TensorPlace PlaceOf(const Tensor& tensor, uint32_t node) {
-  driver::TensorPlace place;
-  place.name = tensor.name;
-  place.data_type = ReportedType(tensor.type);
-  place.shape = ShapeText(tensor.shape);
-  place.native_shape = ShapeText(tensor.native_shape);
-  place.offset = tensor.offset;
-  place.size = tensor.bytes;
-  place.first = node;
-  return place;
-}
-
-// Tensors of internal memory, by the first node that has them.
-std::vector<driver::TensorPlace> PlacesOf(const ProgramFile& file) {
-  constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<driver::TensorPlace> places;
-  std::vector<uint32_t> found(file.tensors.size(), kNone);
-  const auto add = [&](uint32_t node, uint32_t t, bool reads) {
-    const Tensor& tensor = file.tensors[t];
-    if (!tensor.in_internal_memory()) return;
-    if (found[t] == kNone) {
-      found[t] = static_cast<uint32_t>(places.size());
-      places.push_back(PlaceOf(tensor, node));
-      places.back().storage = found[t];
-    }
-    driver::TensorPlace& place = places[found[t]];
-    place.last = node;
-    if (!reads) {
-      place.written += tensor.bytes;
-      return;
-    }
-    if (place.read == 0) place.user = node;
-    place.read += tensor.bytes;
-  };
-  for (uint32_t n = 0; n < file.nodes.size(); ++n) {
-    for (const uint32_t t : file.nodes[n].inputs) add(n, t, true);
-    for (const uint32_t t : file.nodes[n].outputs) add(n, t, false);
-  }
-  return places;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RknpuModel>> RknpuModel::Load(
@@ -156,7 +89,7 @@ absl::StatusOr<std::unique_ptr<RknpuModel>> RknpuModel::Load(
   RKNND_RETURN_IF_ERROR(model->PlaceConstants(backend));
   RKNND_RETURN_IF_ERROR(model->MakeCores(npu.cores, backend));
   RKNND_RETURN_IF_ERROR(model->Survey(backend));
-  model->Describe(request.name, npu.mhz);
+  model->Describe(request.name, npu);
   // They point into the request's bytes.
   for (Tensor& tensor : model->file_.tensors) tensor.data = {};
   for (Node& node : model->file_.nodes) node.custom_attributes = {};
@@ -306,7 +239,7 @@ absl::Status RknpuModel::SurveyPiece(const Piece& piece, Backend& backend,
       absl::StrCat("layer '", file_.nodes[file_.tasks[task].node].name, "'"));
 }
 
-void RknpuModel::Describe(const std::string& name, uint32_t mhz) {
+void RknpuModel::Describe(const std::string& name, const NpuInfo& npu) {
   info_.name = name;
   info_.weight_size = file_.weight_bytes;
   info_.target_platform = file_.platform;
@@ -321,7 +254,7 @@ void RknpuModel::Describe(const std::string& name, uint32_t mhz) {
   }
   program.internal_size = file_.internal_bytes;
   program.batch = file_.batch;
-  program.layers = LayersOf(file_, costs_, mhz, backend_->stand_in());
+  program.layers = LayersOf(file_, costs_, npu.mhz, backend_->stand_in());
   for (size_t n = 0; n < costs_.size(); ++n) {
     program.modelled += program.layers[n].modelled;
     // Of what the CPU does, about a byte a nanosecond.
@@ -331,7 +264,8 @@ void RknpuModel::Describe(const std::string& name, uint32_t mhz) {
             : costs_[n].expected;
   }
   program.expected = std::max(program.expected, program.modelled);
-  program.tensors = PlacesOf(file_);
+  program.tensors = InternalTensors(file_);
+  program.sram = PlanSramOf(program, npu.sram_bytes);
   info_.programs.push_back(std::move(program));
 }
 
@@ -343,6 +277,10 @@ absl::StatusOr<uint64_t> RknpuModel::CheckBinding(
   RKNND_ASSIGN_OR_RETURN(const soft::ClientLayout layout,
                          port.io().Resolve(format));
   return layout.bytes;
+}
+
+driver::SramPlan RknpuModel::PlanSram(uint32_t program, uint64_t bytes) const {
+  return PlanSramOf(info_.programs[program], bytes);
 }
 
 absl::StatusOr<driver::FrameSizes> RknpuModel::CheckFrame(

@@ -43,7 +43,8 @@ namespace rknnd::rknpu {
 struct NpuInfo {
   std::string platform;  // "rk3588"
   uint32_t cores = 1;
-  uint32_t mhz = 0;  // of a core, at most; 0: unknown
+  uint32_t mhz = 0;         // of a core, at most; 0: unknown
+  uint64_t sram_bytes = 0;  // 0: it has none
 };
 
 class RknpuModel final : public driver::Model {
@@ -60,6 +61,8 @@ class RknpuModel final : public driver::Model {
   [[nodiscard]] absl::StatusOr<driver::FrameSizes> CheckFrame(
       uint32_t program, uint32_t index,
       const driver::FrameFormat& frame) const override;
+  [[nodiscard]] driver::SramPlan PlanSram(uint32_t program,
+                                          uint64_t bytes) const override;
   absl::Status CopyWeights(driver::Memory& to, uint64_t offset) const override;
   // The file's weights, and all that it takes to run them: what the compiler
   // generated, and commands and private memory of each core.
@@ -100,7 +103,7 @@ class RknpuModel final : public driver::Model {
   absl::Status Survey(Backend& backend);
   absl::Status SurveyPiece(const Piece& piece, Backend& backend,
                            std::vector<TaskCost>& costs) const;
-  void Describe(const std::string& name, uint32_t mhz);
+  void Describe(const std::string& name, const NpuInfo& npu);
 
   void BindPorts(Running& run) const;
   void MoveTensors(Running& run) const;

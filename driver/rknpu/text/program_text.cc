@@ -8,13 +8,6 @@
 namespace rknnd::rknpu {
 namespace {
 
-std::string Hex(uint64_t number, int digits) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%0*llx", digits,
-                static_cast<unsigned long long>(number));
-  return text;
-}
-
 // The relocation of a word; null: it is no address.
 const Relocation* RelocationOf(const ProgramFile& file, uint32_t word) {
   const auto found = std::lower_bound(
@@ -28,7 +21,7 @@ std::string Line(const WrittenRegister& written) {
   constexpr size_t kNameWidth = 36;
   std::string line = "    " + written.name;
   if (line.size() < kNameWidth) line.resize(kNameWidth, ' ');
-  line += " " + Hex(written.command.value, 8);
+  line += " " + HexText(written.command.value, 8);
   if (written.tensor != nullptr) {
     line +=
         "  from the start of '" + base::Printable(written.tensor->name) + "'";
@@ -53,6 +46,13 @@ std::vector<WrittenRegister> CommandsOf(const ProgramFile& file,
     commands.push_back(std::move(written));
   }
   return commands;
+}
+
+std::string HexText(uint64_t number, int digits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%0*llx", digits,
+                static_cast<unsigned long long>(number));
+  return text;
 }
 
 std::string BlocksText(uint32_t enable_mask) {
@@ -83,7 +83,7 @@ std::string ProgramText(const ProgramFile& file) {
               " '" + base::Printable(node.name) +
               "': " + BlocksText(task.enable_mask) + ", " +
               std::to_string(task.words) + " commands at " +
-              Hex(task.commands, 0) + "\n";
+              HexText(task.commands, 0) + "\n";
       for (const WrittenRegister& written : CommandsOf(file, task)) {
         text += Line(written);
       }

@@ -25,6 +25,9 @@ struct WrittenRegister {
 std::vector<WrittenRegister> CommandsOf(const ProgramFile& file,
                                         const TaskEntry& task);
 
+// "0x00000048", with so many digits at least.
+std::string HexText(uint64_t number, int digits);
+
 // "CNA CORE DPU": what an enable mask switches on.
 std::string BlocksText(uint32_t enable_mask);
 
