@@ -13,6 +13,12 @@
 namespace rknnd::driver {
 namespace {
 
+// One part for each core, and one for the arena that takes another's place:
+// while it is made, the other one still has its own.
+uint64_t CoreSram(const NpuOfDevice& npu, uint32_t cores) {
+  return npu.sram / (cores + 1) / kSramPage * kSramPage;
+}
+
 // Thread: any.
 class CompoundDevice final : public Device {
  public:
@@ -26,14 +32,16 @@ class CompoundDevice final : public Device {
             {.platform = platform,
              .cores = soft_->info().cores,
              .mhz = soft_->info().mhz,
-             .sram_bytes = npu.has_value() ? 0 : soft_->info().sram_total},
+             .sram_bytes = npu.has_value() ? CoreSram(*npu, soft_->info().cores)
+                                           : soft_->info().sram_total},
             clock == nullptr ? monotonic_ : *clock),
         info_(soft_->info()) {
     if (!npu.has_value()) return;
     info_.kind = npu->kind;
     info_.driver = npu->driver;
-    // What models get of it is the software NPU's to say, which has none here.
-    info_.sram_total = info_.sram_base = 0;
+    info_.sram_total = npu->sram;
+    if (npu->sram == 0) info_.sram_base = 0;
+    info_.core_sram = CoreSram(*npu, info_.cores);
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }

@@ -18,6 +18,7 @@ namespace rknnd::driver {
 // Of a real NPU, what DeviceInfo says otherwise than the software NPU's.
 struct NpuOfDevice {
   std::string kind, driver;
+  uint64_t sram = 0;  // bytes that its driver gives
 };
 
 // `soft` is a soft::SoftDevice. The NPU behind `backend` is one of `platform`.

@@ -52,6 +52,9 @@ struct DeviceInfo {
   std::string runtime;  // as RKNN_QUERY_SDK_VERSION's api_version
   uint64_t sram_total = 0;
   uint64_t sram_base = 0;  // its address on the SoC's bus, for reports
+  // Of it, what each core's internal memory is made with: it really lies there.
+  // 0: what programs are told of SRAM is planned, and no byte lies in it.
+  uint64_t core_sram = 0;
   // What its MMU maps at one time: weights, internal memory and buffers of all
   // that runs together must fit.
   uint64_t address_space = uint64_t{4} << 30;

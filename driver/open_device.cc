@@ -75,7 +75,8 @@ absl::StatusOr<OpenedDevice> OpenDeviceOn(rknpu::KernelCalls& kernel,
       Tell(log, absl::StrCat("compiled models run on the NPU: rknpu ",
                              file.version().Text(), " at '", file.node().path,
                              "'; ONNX models run on the CPU"));
-      const NpuOfDevice about = {kKernel, file.version().Text()};
+      const NpuOfDevice about = {kKernel, file.version().Text(),
+                                 file.total_sram()};
       OpenedDevice opened;
       opened.heap = (*npu)->MakeHeap();
       opened.device = MakeCompoundDevice(std::move(soft), soc.family,

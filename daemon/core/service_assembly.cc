@@ -34,7 +34,7 @@ std::shared_ptr<ServiceParts> MakeParts(const ServiceOptions& options) {
   parts->vendor_sharing = options.vendor_sharing;
   const driver::DeviceInfo& device = options.device->info();
   parts->leases = std::make_shared<Leases>(AllCores(device.cores));
-  parts->sram = std::make_shared<Sram>(device.sram_total);
+  parts->sram = std::make_shared<Sram>(device.sram_total, device.core_sram);
   parts->keys = std::make_shared<BufferKeys>();
   return parts;
 }
@@ -84,7 +84,8 @@ std::shared_ptr<SharedRuns> MakeSharedRuns(const ServiceOptions& options,
 
 // Internal memory is as large as the models that are loaded need it.
 std::shared_ptr<Arenas> MakeArenas(const ServiceParts& parts) {
-  auto arenas = std::make_shared<Arenas>(parts.paging(), parts.internal_memory);
+  auto arenas = std::make_shared<Arenas>(parts.paging(), parts.internal_memory,
+                                         parts.sram);
   arenas->set_needs([weak = std::weak_ptr<ModelRegistry>(parts.models),
                      cores = parts.device->info().cores] {
     const auto models = weak.lock();

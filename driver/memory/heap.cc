@@ -312,7 +312,8 @@ absl::StatusOr<Allocation> Heaps::Allocate(HeapRequest request) const {
   // the heap which should have served.
   absl::Status first;
   for (const Candidate& candidate : candidates) {
-    absl::StatusOr<Allocation> given = candidate.heap->Allocate(request.size);
+    absl::StatusOr<Allocation> given =
+        candidate.heap->AllocateWithSram(request.size, request.sram);
     if (!given.ok()) {
       if (first.ok()) first = std::move(given).status();
       continue;

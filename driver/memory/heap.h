@@ -24,6 +24,9 @@ struct HeapRequest {
   bool cached = true;       // CPUs read and write it through their caches
   bool dma32 = false;       // below 4 GiB: blocks such as RGA2 see no more
   bool contiguous = false;  // in one piece: devices without an IOMMU
+  // So many of its first bytes in the NPU's SRAM, or fewer. Heaps that have
+  // none to give serve all the same, without a word.
+  uint64_t sram = 0;
 };
 
 // What the memory of a heap has.
@@ -36,6 +39,7 @@ struct Allocation {
   base::UniqueFd fd;
   uint64_t size = 0;  // what the kernel gave: page multiples
   HeapTraits traits;
+  uint64_t sram = 0;  // its first bytes that lie in SRAM
   // For people: the heap, and what of the wishes it lacks.
   std::string heap = {};
   // Why this heap and not what was asked for, in a sentence; empty: as asked.
@@ -54,6 +58,11 @@ class Heap {
   [[nodiscard]] virtual HeapTraits traits() const { return {}; }
   // Zeroed memory of at least `size` bytes.
   virtual absl::StatusOr<Allocation> Allocate(uint64_t size) = 0;
+  // The same, with up to `sram` bytes of SRAM at its start.
+  virtual absl::StatusOr<Allocation> AllocateWithSram(uint64_t size,
+                                                      uint64_t /*sram*/) {
+    return Allocate(size);
+  }
 };
 
 std::unique_ptr<Heap> MakeMemfdHeap();

@@ -244,6 +244,110 @@ TEST_F(CompiledReportsTest, WhatAnswersIsTold) {
   EXPECT_EQ(status["answers"]["rknn"], "emulated NPU");
 }
 
+TEST_F(CompiledReportsTest, RunsAreRecordedAndComparedToTheByte) {
+  StartDaemon();
+  const std::string model = MakeProgram(folder()).path;
+  const std::string fixture = folder() + "/fixture";
+  const json recorded = Ask({"record", model, "--output-dir", fixture});
+  EXPECT_EQ(recorded["layers"], 4);
+  EXPECT_EQ(recorded["outputs"], 2);
+  // There, and by the emulated NPU of rknnctl's own process.
+  for (const std::string& target : {daemon().target(), std::string("local:")}) {
+    const RknnctlResult same = RunRknnctl(
+        folder(), {"--target", target, "record", model, "--compare", fixture});
+    EXPECT_EQ(same.exit_code, 0) << same.err;
+    EXPECT_EQ(same.out, "6 tensors equal, to the byte\n");
+  }
+
+  // One byte of a layer is another one.
+  const std::string layer = fixture + "/layers/0003_Conv_s.npy";
+  std::string bytes = ReadText(layer);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  WriteFile(layer, bytes);
+  const RknnctlResult other = RunRknnctl(
+      folder(),
+      {"--target", daemon().target(), "record", model, "--compare", fixture});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.out,
+              ::testing::AllOf(
+                  ::testing::HasSubstr(
+                      "layers/0003_Conv_s.npy  1 of 60 values, the first at "
+                      "index 59"),
+                  ::testing::HasSubstr("1 of 6 tensors differ")));
+  const RknnctlResult wrong = RunRknnctl(
+      folder(), {"--target", daemon().target(), "record",
+                 MakeProgram(folder(), 5).path, "--compare", fixture});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("of another file than"));
+}
+
+// What a damaged folder says. Nothing of it is trusted.
+TEST_F(CompiledReportsTest, DamagedRecordingsAreRefused) {
+  StartDaemon();
+  const std::string model = MakeProgram(folder()).path;
+  const std::string fixture = folder() + "/fixture";
+  (void)Ask({"record", model, "--output-dir", fixture});
+  const std::string description = ReadText(fixture + "/fixture.json");
+  const auto complaint = [&] {
+    const RknnctlResult result = RunRknnctl(
+        folder(),
+        {"--target", daemon().target(), "record", model, "--compare", fixture});
+    EXPECT_EQ(result.exit_code, 1);
+    return result.err;
+  };
+  for (const char* text : {"", "{}", "[]", "7", "{\"format\": \"x\"}"}) {
+    WriteFile(fixture + "/fixture.json", text);
+    EXPECT_THAT(complaint(), ::testing::HasSubstr("fixture.json")) << text;
+  }
+  WriteFile(fixture + "/fixture.json", R"({"format": 2})");
+  EXPECT_THAT(complaint(), ::testing::HasSubstr("another format"));
+  WriteFile(fixture + "/fixture.json", description);
+  WriteFile(fixture + "/input_0.bin", "short");
+  EXPECT_THAT(complaint(), ::testing::HasSubstr("input"));
+}
+
+TEST_F(CompiledReportsTest, ABoardIsTestedStepByStep) {
+  StartDaemon();
+  const TestModel model = MakeProgram(folder(), 3);
+  const std::string report = folder() + "/report.json";
+  const RknnctlResult result = RunRknnctl(
+      folder(), {"--target", daemon().target(), "selftest", "--network",
+                 model.path + "=" + model.inputs[0] + ".bin", "--runs", "60",
+                 "--output", report});
+  // The runner's files have no ending that tells what they are.
+  EXPECT_EQ(result.exit_code, 1);
+
+  const RknnctlResult noise = RunRknnctl(
+      folder(), {"--target", daemon().target(), "selftest", "--network",
+                 model.path, "--runs", "60", "--reset", "--output", report});
+  EXPECT_EQ(noise.exit_code, 0) << noise.out << noise.err;
+  const json told = json::parse(ReadText(report));
+  EXPECT_EQ(told["passed"], true);
+  EXPECT_EQ(told["status"]["device"]["soc"], "rk3588");
+  std::vector<std::string> steps;
+  for (const json& step : told["steps"]) {
+    EXPECT_NE(step["result"], "failed") << step;
+    steps.push_back(step["step"]);
+  }
+  EXPECT_THAT(steps, ElementsAre("doctor", "device", "network", "network",
+                                 "runs", "reset", "sram", "dma-buf"));
+}
+
+TEST_F(CompiledReportsTest, ASelfTestWithoutADaemonSaysWhatIsMissing) {
+  const RknnctlResult result =
+      RunRknnctl(folder(), {"--target", "unix:" + folder() + "/none.sock",
+                            "selftest", "--runs", "1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, ::testing::HasSubstr("device  FAILED"));
+}
+
+// The network that rknnctl has with it is the one that tests write.
+TEST(SelfTestNetworkTest, IsTheSmallNetwork) {
+  EXPECT_EQ(ReadText(std::string(RKNND_SOURCE_ROOT) +
+                     "/client/ctl/selftest/network.rknn"),
+            rknpu::testing::Build(rknpu::testing::SmallNetwork()));
+}
+
 // Four processes with three contexts each, and all of them run.
 TEST_F(CompiledReportsTest, TwelveContextsPayForOneModel) {
   std::vector<std::string> paths = {MakeProgram(folder()).path};

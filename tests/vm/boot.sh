@@ -105,9 +105,9 @@ if ((${#npu_tests[@]})); then
   programs+=(bin/tests/vm_npu)
   cp "$module" "$root/vm"
   shared=${RKNND_SHARED:-$source_root/../shared}/rknn
-  for file in mobilenetv2_rk3588.rknn ppocrv4_det_rk3588.rknn \
+  for file in {mobilenetv2,ppocrv4_det,yolov8n_algae}_rk3588.rknn \
     vectors/mobilenetv2_{chelsea,coffee}_{in_u8,out_i8}.bin \
-    vectors/ppocrv4_det_page_in_u8.bin; do
+    vectors/{ppocrv4_det_page,yolov8n_chelsea}_in_u8.bin; do
     [[ -e $shared/$file ]] || continue
     mkdir -p "$root/vm/shared/rknn/vectors"
     cp "$shared/$file" "$root/vm/shared/rknn/$file"

@@ -24,11 +24,11 @@ std::vector<size_t> Shape(const rknn_tensor_attr& attr) {
           attr.dims + std::min<uint32_t>(attr.n_dims, RKNN_MAX_DIMS)};
 }
 
-// " on the NPU", or what stood in for it: only a device without one says what
-// computes its layers.
-std::string Computer(Network& network) {
+}  // namespace
+
+std::string ComputerOf(Network& network) {
   const Expected<std::span<const rknnd_kernel>> kernels = network.Kernels();
-  if (!kernels) return " on the NPU";
+  if (!kernels) return "the NPU";
   const auto any = [&](auto is) {
     return std::any_of(kernels->begin(), kernels->end(),
                        [&is](const rknnd_kernel& layer) {
@@ -37,14 +37,12 @@ std::string Computer(Network& network) {
   };
   constexpr std::string_view kEmulated = "emulated NPU";
   if (any([&](std::string_view kernel) { return kernel == kEmulated; })) {
-    return " on the emulated NPU, a CPU";
+    return "the emulated NPU, a CPU";
   }
   return any([](std::string_view kernel) { return !kernel.empty(); })
-             ? " on the software NPU, a CPU"
-             : " on the NPU";
+             ? "the software NPU, a CPU"
+             : "the NPU";
 }
-
-}  // namespace
 
 Expected<std::vector<TensorInput>> MakeInputs(
     const Network& network, const std::vector<std::string>& files) {
@@ -148,7 +146,7 @@ Expected<Output> Infer(const InferOptions& options) {
         FormatMicroseconds(static_cast<double>(times.front())) + ", slowest " +
         FormatMicroseconds(static_cast<double>(times.back()));
   }
-  result.text += Computer(network);
+  result.text += " on " + ComputerOf(network);
   if (options.inputs.empty()) result.text += ", on noise (no --input)";
   result.text += "\n";
   if (!options.output_dir.empty()) {

@@ -24,6 +24,10 @@ struct InferOptions {
 base::Expected<std::vector<TensorInput>> MakeInputs(
     const Network& network, const std::vector<std::string>& files);
 
+// "the NPU", or what stood in for it: only a device without one says what
+// computes its layers.
+std::string ComputerOf(Network& network);
+
 base::Expected<Output> Infer(const InferOptions& options);
 
 }  // namespace rknnd::client

@@ -146,7 +146,10 @@ Expected<std::unique_ptr<Network>> Network::Duplicate() {
   return network;
 }
 
-Network::~Network() { rknn_destroy(context_); }
+Network::~Network() {
+  if (bound_ != nullptr) rknn_destroy_mem(context_, bound_);
+  rknn_destroy(context_);
+}
 
 int Network::ChooseLargest() {
   auto range = std::make_unique<rknn_input_range>();
@@ -336,6 +339,34 @@ Expected<rknn_mem_size> Network::MemorySize() {
     return Failure("cannot read the model's memory", code);
   }
   return size;
+}
+
+Expected<rknn_sdk_version> Network::Versions() {
+  rknn_sdk_version versions{};
+  if (const int code = rknn_query(context_, RKNN_QUERY_SDK_VERSION, &versions,
+                                  sizeof versions);
+      code != RKNN_SUCC) {
+    return Failure("cannot read the versions", code);
+  }
+  return versions;
+}
+
+Expected<void> Network::BindInput(int dma_buf, const TensorInput& input) {
+  rknn_tensor_attr attr = inputs_.at(0);
+  attr.type = input.type;
+  attr.fmt = input.format;
+  attr.pass_through = 0;
+  const auto size = static_cast<uint32_t>(input.bytes.size());
+  bound_ = rknn_create_mem_from_fd(context_, dma_buf, nullptr, size, 0);
+  if (bound_ == nullptr) return Failure("cannot import the memory", 0);
+  if (bound_->virt_addr == nullptr) {
+    return Error{Code::kUnknown, "the memory cannot be mapped"};
+  }
+  std::memcpy(bound_->virt_addr, input.bytes.data(), size);
+  int code = rknn_mem_sync(context_, bound_, RKNN_MEMORY_SYNC_TO_DEVICE);
+  if (code == RKNN_SUCC) code = rknn_set_io_mem(context_, bound_, &attr);
+  if (code != RKNN_SUCC) return Failure("cannot bind the memory", code);
+  return {};
 }
 
 Expected<std::string> Network::CustomString() {

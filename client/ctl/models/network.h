@@ -74,6 +74,10 @@ class Network {
   base::Expected<rknnd_admission> Admit(const rknnd_stream& stream);
   base::Expected<rknn_mem_size> MemorySize();
   base::Expected<std::string> CustomString();
+  base::Expected<rknn_sdk_version> Versions();
+  // The first input comes from this dma-buf from now on, which gets `input` as
+  // it is; the network has no other one. Mapped and bound until the end.
+  base::Expected<void> BindInput(int dma_buf, const TensorInput& input);
 
  private:
   explicit Network(rknn_context context) : context_(context) {}
@@ -83,6 +87,7 @@ class Network {
   int ChooseLargest();
 
   rknn_context context_;
+  rknn_tensor_mem* bound_ = nullptr;  // BindInput's
   std::vector<rknn_tensor_attr> inputs_;
   std::vector<rknn_tensor_attr> outputs_;
 };

@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "client/ctl/board/devices.h"
 #include "client/ctl/board/doctor.h"
 #include "client/ctl/board/logs.h"
 #include "client/ctl/board/operate.h"
 #include "client/ctl/models/push.h"
+#include "client/ctl/selftest/selftest.h"
 #include "client/ctl/text/terminal.h"
 #include "client/ctl/verbs/finite_range.h"
 #include "client/ctl/verbs/verb.h"
@@ -105,6 +109,45 @@ RunVerb DeclarePush(CLI::App& verb) {
   };
 }
 
+RunVerb DeclareSelfTest(CLI::App& verb) {
+  struct Options {
+    SelfTestOptions test;
+    std::vector<std::string> networks;
+  };
+  const auto options = std::make_shared<Options>();
+  verb.add_option("--network", options->networks,
+                  "a compiled model to run as well, and files for its inputs")
+      ->type_name("FILE[=INPUT,...]")
+      ->allow_extra_args(false);
+  verb.add_option("--runs", options->test.runs, "of all networks together")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  verb.add_flag("--reset", options->test.reset,
+                "reset the NPU meanwhile; jobs of other programs run again");
+  verb.add_option("--output", options->test.report, "a file for the report")
+      ->type_name("FILE");
+  verb.footer(
+      "Networks run on the target; the emulated NPU says what they have to\n"
+      "answer. Ends with 1 when a step has failed.");
+  return [options](const Common& common) -> VerbEnd {
+    SelfTestOptions& test = options->test;
+    test.target = common.target;
+    for (const std::string& network : options->networks) {
+      const size_t equals = network.find('=');
+      SelfTestCase& of = test.cases.emplace_back();
+      of.file = network.substr(0, equals);
+      if (equals == std::string::npos) continue;
+      std::istringstream inputs(network.substr(equals + 1));
+      for (std::string input; std::getline(inputs, input, ',');) {
+        of.inputs.push_back(input);
+      }
+    }
+    Expected<SelfTestAnswer> answer = SelfTest(test);
+    if (!answer) return {std::move(answer).error()};
+    return {std::move(answer->output), answer->passed ? kOk : kFailed};
+  };
+}
+
 constexpr Verb kBoardVerbs[] = {
     {"doctor",
      "what keeps programs from using the NPU well, and what to do about it",
@@ -116,6 +159,8 @@ constexpr Verb kBoardVerbs[] = {
      DeclareReset},
     {"drain", "refuse new work and wait until the last job has ended",
      DeclareDrain},
+    {"selftest", "bring up a board: each step, and a report to send",
+     DeclareSelfTest},
     {"push", "send a model to the daemon, if it does not have it", DeclarePush},
 };
 

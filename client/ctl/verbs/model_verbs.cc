@@ -7,12 +7,15 @@
 #include "client/ctl/control_connection.h"
 #include "client/ctl/models/bench.h"
 #include "client/ctl/models/dump.h"
+#include "client/ctl/models/fixture.h"
 #include "client/ctl/models/info.h"
 #include "client/ctl/models/perf.h"
 #include "client/ctl/verbs/verb.h"
 
 namespace rknnd::client {
 namespace {
+
+using base::Expected;
 
 constexpr char kInputs[] =
     "one file for each input, in order, as for infer; none: noise, the same "
@@ -59,6 +62,38 @@ RunVerb DeclareDump(CLI::App& verb) {
       "order.");
   return [options](const Common& /*common*/) -> VerbEnd {
     return {DumpLayers(*options)};
+  };
+}
+
+RunVerb DeclareRecord(CLI::App& verb) {
+  struct Options {
+    RecordOptions record;
+    std::string compare;
+  };
+  const auto options = std::make_shared<Options>();
+  AddModel(verb, options->record.model);
+  CLI::Option* inputs = AddInputs(verb, options->record.inputs, kInputs);
+  CLI::Option* output =
+      verb.add_option("--output-dir", options->record.output_dir,
+                      "an empty folder, or one to make")
+          ->type_name("DIR");
+  verb.add_option("--compare", options->compare,
+                  "run it as it was recorded there, and compare all tensors")
+      ->excludes(inputs)
+      ->excludes(output)
+      ->type_name("DIR");
+  verb.footer("--compare ends with 1 when a tensor differs.");
+  return [options](const Common& /*common*/) -> VerbEnd {
+    if (options->compare.empty()) {
+      if (!options->record.output_dir.empty()) {
+        return {RecordFixture(options->record)};
+      }
+      return BadUsage("record needs --output-dir DIR, or --compare DIR");
+    }
+    Expected<FixtureComparison> compared =
+        CompareFixture(options->record.model, options->compare);
+    if (!compared) return {std::move(compared).error()};
+    return {std::move(compared->output), compared->same ? kOk : kFailed};
   };
 }
 
@@ -113,6 +148,8 @@ constexpr Verb kModelVerbs[] = {
      DeclarePerf},
     {"dump", "run a model once and write each layer's output as .npy",
      DeclareDump},
+    {"record", "keep a run, tensor by tensor, for another machine to compare",
+     DeclareRecord},
     {"accuracy", "how far each layer is from the same layer in float32",
      DeclareAccuracy},
     {"info", "what a model file is: inputs, outputs, target, versions",

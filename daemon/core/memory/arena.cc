@@ -62,13 +62,16 @@ void Arena::Make(const Paging& paging, Account& account, uint64_t size,
     tell(std::make_shared<Arena>(paging, std::move(of.charge),
                                  *std::move(of.made), size));
   };
+  // Whole pages of it, as no mapping may end within what lies in SRAM.
+  const uint64_t sram = std::min(paging.device->info().core_sram,
+                                 size / driver::kSramPage * driver::kSramPage);
   if (size <= kInlineBytes) {
-    making->made = MakeMemory(paging, size, 0);
+    making->made = MakeMemory(paging, size, 0, sram);
     return finish(*making);
   }
   paging.pager->Post(
-      [making = std::move(making), paging, size, finish]() mutable {
-        making->made = MakeMemory(paging, size, 0);
+      [making = std::move(making), paging, size, sram, finish]() mutable {
+        making->made = MakeMemory(paging, size, 0, sram);
         // All of it: what was the loop's is let go of there.
         paging.loop->Post(
             [making = std::move(making), finish] { finish(*making); });

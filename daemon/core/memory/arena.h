@@ -54,6 +54,8 @@ class Arena {
   [[nodiscard]] driver::Memory* memory() const { return memory_.memory.get(); }
   // As asked for; the kernel may have given more.
   [[nodiscard]] uint64_t size() const { return size_; }
+  // Its first bytes that lie in SRAM.
+  [[nodiscard]] uint64_t sram() const { return memory_.sram; }
 
   // A job of `session` is about to use the first `bytes`. Clears what another
   // session left. Nobody else clears before End. Thread: whoever has the core's

@@ -25,9 +25,11 @@ std::string WhereOf(uint32_t core, uint64_t has) {
 
 }  // namespace
 
-Arenas::Arenas(const Paging& paging, std::shared_ptr<Account> account)
+Arenas::Arenas(const Paging& paging, std::shared_ptr<Account> account,
+               std::shared_ptr<Sram> sram)
     : paging_(paging),
       account_(std::move(account)),
+      sram_(std::move(sram)),
       cores_(paging.device->info().cores),
       refusals_(cores_),
       arenas_(cores_) {}
@@ -207,6 +209,9 @@ void Arenas::OnMade(uint32_t core, uint64_t size,
 }
 
 void Arenas::Install(uint32_t core, std::shared_ptr<Arena> arena) {
+  if (sram_ != nullptr) {
+    sram_->BackCore(core, arena == nullptr ? 0 : arena->sram());
+  }
   base::MutexLock lock(mutex_);
   arenas_[core].swap(arena);
   // The old one goes with `arena`, after the lock.

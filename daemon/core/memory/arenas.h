@@ -19,6 +19,7 @@
 #include "daemon/core/accounts/ledger.h"
 #include "daemon/core/memory/arena.h"
 #include "daemon/core/memory/paging.h"
+#include "daemon/core/memory/sram.h"
 #include "driver/device.h"
 
 namespace rknnd::core {
@@ -36,7 +37,9 @@ struct ArenaNeed {
 class Arenas : public std::enable_shared_from_this<Arenas> {
  public:
   using StatusCallback = std::function<void(absl::Status)>;
-  Arenas(const Paging& paging, std::shared_ptr<Account> account);
+  // `sram` is told what each core's arena has of it; null: nobody.
+  Arenas(const Paging& paging, std::shared_ptr<Account> account,
+         std::shared_ptr<Sram> sram = nullptr);
 
   // What each core's arena must have room for; asked whenever that matters.
   void set_needs(std::function<std::vector<uint64_t>()> needs) {
@@ -102,6 +105,7 @@ class Arenas : public std::enable_shared_from_this<Arenas> {
 
   const Paging paging_;
   const std::shared_ptr<Account> account_;
+  const std::shared_ptr<Sram> sram_;
   const uint32_t cores_;
   std::function<std::vector<uint64_t>()> needs_;
   std::vector<Waiter> waiters_;

@@ -175,5 +175,62 @@ TEST_F(ArenasTest, ModelWithoutInternalMemoryRuns) {
   EXPECT_EQ(memory().internal, 0U);
 }
 
+// --- SRAM ---
+
+// Memfds that say that their start lies in SRAM.
+class SramHeap final : public driver::Heap {
+ public:
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  absl::StatusOr<driver::Allocation> Allocate(uint64_t size) override {
+    return AllocateWithSram(size, 0);
+  }
+  absl::StatusOr<driver::Allocation> AllocateWithSram(uint64_t size,
+                                                      uint64_t sram) override {
+    auto made = driver::MakeMemfdHeap()->Allocate(size);
+    if (made.ok()) made->sram = sram;
+    return made;
+  }
+
+ private:
+  const std::string name_ = "rknpu";
+};
+
+class SramArenasTest : public ArenasTest {
+ protected:
+  SramArenasTest() {
+    device.set_core_sram(4 * kPage);
+    std::vector<std::unique_ptr<driver::Heap>> all;
+    all.push_back(std::make_unique<SramHeap>());
+    heaps = driver::Heaps(std::move(all));
+    StartService();
+  }
+};
+
+TEST_F(SramArenasTest, EachCoresInternalMemoryHasItsPart) {
+  const TestSession session = Open();
+  Upload(session, "internal=40960 sram=40960");
+  ASSERT_EQ(Create(session, 1, "internal=40960 sram=40960", 0x800, 1),
+            absl::OkStatus());
+  const SramReport report = service->Sram();
+  ASSERT_EQ(report.windows.size(), 1U);
+  EXPECT_EQ(report.windows[0].size, 4 * kPage);
+  EXPECT_EQ(report.windows[0].holder, "internal memory, core 0");
+  EXPECT_EQ(report.windows[0].contexts, 1U);
+
+  ASSERT_TRUE(session->DestroyContext(1).ok());
+  RunLoops();
+  EXPECT_TRUE(service->Sram().windows.empty());
+}
+
+TEST_F(SramArenasTest, SmallInternalMemoryHasWholePagesOfItAlone) {
+  const TestSession session = Open();
+  Upload(session, "internal=5000");
+  ASSERT_EQ(Create(session, 1, "internal=5000", 0, 2), absl::OkStatus());
+  const SramReport report = service->Sram();
+  ASSERT_EQ(report.windows.size(), 1U);
+  EXPECT_EQ(report.windows[0].size, kPage);
+  EXPECT_EQ(report.windows[0].contexts, 0U) << "it did not ask";
+}
+
 }  // namespace
 }  // namespace rknnd::core

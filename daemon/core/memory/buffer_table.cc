@@ -266,10 +266,14 @@ SramLease BufferTable::TakeSram(uint32_t number, PagedMemory* memory) {
   if (lease.bytes() > 0) {
     absl::StrAppend(&memory->heap, ", sram");
   } else {
-    TellOnce(number, kInsteadOfSram,
-             absl::StrCat("RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM: ", memory->size,
-                          " bytes of SRAM are not free in one piece, it is "
-                          "DRAM"));
+    TellOnce(
+        number, kInsteadOfSram,
+        paging_.device->info().core_sram > 0
+            ? "RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM: the NPU's SRAM is for "
+              "internal memory, this is DRAM"
+            : absl::StrCat("RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM: ", memory->size,
+                           " bytes of SRAM are not free in one piece, it "
+                           "is DRAM"));
   }
   return lease;
 }

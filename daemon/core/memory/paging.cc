@@ -10,18 +10,20 @@
 namespace rknnd::core {
 
 absl::StatusOr<PagedMemory> MakeMemory(const Paging& paging, uint64_t size,
-                                       uint32_t flags) {
+                                       uint32_t flags, uint64_t sram) {
   driver::HeapRequest request;
   request.size = size;
   request.cached =
       (flags & (kBufferCacheable | kBufferNonCacheable)) != kBufferNonCacheable;
   request.dma32 = (flags & kBufferDma32) != 0;
   request.contiguous = (flags & kBufferContiguous) != 0;
+  request.sram = sram;
   RKNND_ASSIGN_OR_RETURN(driver::Allocation allocation,
                          paging.heaps->Allocate(request));
   PagedMemory made;
   made.fd = std::move(allocation.fd);
   made.size = allocation.size;
+  made.sram = allocation.sram;
   made.heap = std::move(allocation.heap);
   made.instead = std::move(allocation.instead);
   made.instead_kind = allocation.instead_kind;

@@ -51,6 +51,7 @@ struct PagedMemory {
   base::UniqueFd fd;
   std::unique_ptr<driver::Memory> memory;
   uint64_t size = 0;  // the kernel's
+  uint64_t sram = 0;  // its first bytes that lie in SRAM
   std::string heap;
   // Why another heap served than was asked for; as in driver::Allocation.
   std::string instead = {};
@@ -58,9 +59,10 @@ struct PagedMemory {
 };
 
 // From the heap that has most of what `flags` ask for, populated. Cacheable and
-// not at once means cacheable, as no flag does. Thread: any.
+// not at once means cacheable, as no flag does. Up to `sram` bytes of it lie in
+// SRAM. Thread: any.
 absl::StatusOr<PagedMemory> MakeMemory(const Paging& paging, uint64_t size,
-                                       uint32_t flags);
+                                       uint32_t flags, uint64_t sram = 0);
 
 // Frees it, on the pager where it is large. The pager takes one thing after the
 // other: what is asked of it later finds these pages free. Thread: any.

@@ -16,13 +16,15 @@ namespace rknnd::core {
 // service. Thread: any.
 class SramBook {
  public:
-  explicit SramBook(uint64_t pages) : pages_(pages) {}
+  SramBook(uint64_t pages, uint64_t core_pages)
+      : core_pages_(core_pages), pages_(pages) {}
 
   // 0: there is no page for it.
   uint64_t Take(uint64_t pages, bool whole, std::string holder);
   uint64_t Share(uint64_t pages, uint32_t cores);
   void Move(uint64_t id, uint32_t cores);
   void Return(uint64_t id);
+  void BackCore(uint32_t core, uint64_t pages);
 
   [[nodiscard]] SramWindow WindowOf(uint64_t id) const;
   [[nodiscard]] uint32_t CoresOf(uint64_t id) const;
@@ -44,6 +46,8 @@ class SramBook {
   // Cuts the shared windows anew.
   void Fit() RKNND_REQUIRES(mutex_);
 
+  // What each core's internal memory is made with; 0: SRAM is only planned.
+  const uint64_t core_pages_;
   mutable base::Mutex mutex_;
   uint64_t next_ RKNND_GUARDED_BY(mutex_) = 1;
   SramPages pages_ RKNND_GUARDED_BY(mutex_);
@@ -68,6 +72,7 @@ SramWindow InBytes(PageRun run) {
 }  // namespace
 
 uint64_t SramBook::Take(uint64_t pages, bool whole, std::string holder) {
+  if (core_pages_ != 0) return 0;
   base::MutexLock lock(mutex_);
   PageRun run = pages_.Take(pages);
   if (run.count < pages && whole) {
@@ -121,7 +126,17 @@ void SramBook::Leave(const Sharer& sharer) {
   if (need->second.empty()) needs_.erase(need);
 }
 
+void SramBook::BackCore(uint32_t core, uint64_t pages) {
+  if (core_pages_ == 0) return;
+  base::MutexLock lock(mutex_);
+  if (shared_.size() <= core) shared_.resize(core + 1);
+  pages_.Give(shared_[core]);
+  shared_[core] = {core * core_pages_, std::min(pages, core_pages_)};
+  pages_.Mark(shared_[core]);
+}
+
 void SramBook::Fit() {
+  if (core_pages_ != 0) return;
   for (const PageRun& run : shared_) pages_.Give(run);
   std::vector<SramNeed> needs;
   for (const auto& [cores, pages] : needs_) {
@@ -178,8 +193,10 @@ std::vector<SramReport::Window> SramBook::windows() const {
   for (const auto& [id, owner] : owners_) add(owner.run, owner.holder);
   for (uint32_t core = 0; core < shared_.size(); ++core) {
     if (shared_[core].count == 0) continue;
-    SramReport::Window* window =
-        add(shared_[core], absl::StrCat("shared, core ", core));
+    SramReport::Window* window = add(
+        shared_[core], absl::StrCat(core_pages_ == 0 ? "shared, core "
+                                                     : "internal memory, core ",
+                                    core));
     window->core_mask = uint32_t{1} << core;
     for (const auto& [cores, pages] : needs_) {
       if ((cores >> core & 1) == 0) continue;
@@ -219,8 +236,13 @@ void SramLease::Move(uint32_t cores) {
   if (book_ != nullptr) book_->Move(id_, cores);
 }
 
-Sram::Sram(uint64_t total)
-    : book_(std::make_shared<SramBook>(total / driver::kSramPage)) {}
+Sram::Sram(uint64_t total, uint64_t core_part)
+    : book_(std::make_shared<SramBook>(total / driver::kSramPage,
+                                       core_part / driver::kSramPage)) {}
+
+void Sram::BackCore(uint32_t core, uint64_t bytes) {
+  book_->BackCore(core, bytes / driver::kSramPage);
+}
 
 SramLease Sram::Take(uint64_t wanted, std::string holder) {
   return {book_, book_->Take(PagesFor(wanted), false, std::move(holder))};

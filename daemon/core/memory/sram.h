@@ -11,6 +11,11 @@
 //
 // Planned, not touched: no byte of a job lies here (driver/soft/plan/sram_plan
 // says so), hence windows may move while jobs run.
+//
+// Where a kernel's driver has SRAM to give (DeviceInfo::core_sram), it holds
+// the start of each core's internal memory, for whatever runs there. Then a
+// core's window is what its arena got, every context has a turn in it, and
+// there is nothing for buffers.
 
 #ifndef DAEMON_CORE_MEMORY_SRAM_H_
 #define DAEMON_CORE_MEMORY_SRAM_H_
@@ -63,8 +68,13 @@ class SramLease {
 // Thread: any. Its lock is a leaf.
 class Sram {
  public:
-  // `total` bytes, of which only whole pages count.
-  explicit Sram(uint64_t total);
+  // `total` bytes, of which only whole pages count. `core_part`:
+  // DeviceInfo::core_sram.
+  explicit Sram(uint64_t total, uint64_t core_part = 0);
+
+  // So many bytes hold the start of the core's internal memory now. Nothing
+  // where SRAM is only planned.
+  void BackCore(uint32_t core, uint64_t bytes);
 
   // A window for `wanted` bytes, or the largest there is. Empty when there is
   // none. `holder` is what reports call it.

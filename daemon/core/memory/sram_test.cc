@@ -195,5 +195,37 @@ TEST(SramTest, AnyOrderOfComingMovingAndGoingLeavesNothing) {
   }
 }
 
+// --- SRAM that holds the start of internal memory ---
+
+TEST(RealSramTest, WindowIsWhatTheCoresArenaGot) {
+  Sram sram(8 * kPage, 2 * kPage);
+  sram.BackCore(0, 2 * kPage);
+  sram.BackCore(2, kPage);
+  const SramLease wide = sram.Share(5 * kPage, 1);
+  const SramLease both = sram.Share(2 * kPage, 5);
+  const SramLease none = sram.Share(kPage, 2);
+
+  EXPECT_EQ(wide.bytes(), 2 * kPage);
+  EXPECT_EQ(both.bytes(), kPage) << "the smaller one of its cores";
+  EXPECT_EQ(none.bytes(), 0U);
+  EXPECT_EQ(sram.free(), 5 * kPage);
+  const std::vector<SramReport::Window> windows = sram.windows();
+  ASSERT_THAT(windows, SizeIs(2));
+  EXPECT_EQ(windows[0].holder, "internal memory, core 0");
+  EXPECT_EQ(windows[0].contexts, 2U);
+  EXPECT_EQ(windows[1].offset, 4 * kPage);
+  EXPECT_EQ(windows[1].size, kPage);
+}
+
+TEST(RealSramTest, IsForInternalMemoryAlone) {
+  Sram sram(8 * kPage, 2 * kPage);
+  EXPECT_EQ(sram.Take(kPage, "a").bytes(), 0U);
+  EXPECT_EQ(sram.TakeWhole(kPage, "b").bytes(), 0U);
+  sram.BackCore(1, 2 * kPage);
+  sram.BackCore(1, 0);
+  EXPECT_EQ(sram.free(), 8 * kPage);
+  EXPECT_THAT(sram.windows(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace rknnd::core

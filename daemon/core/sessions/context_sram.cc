@@ -58,7 +58,9 @@ SramLease TakeSram(const ServiceParts& parts, const SramAsker& asker,
         std::min(wanted, asker.limit / driver::kSramPage * driver::kSramPage);
   }
   Sram& sram = *parts.sram;
-  const bool share = traits.share_sram && !parts.vendor_sharing;
+  // Where SRAM really holds internal memory, that is the core's.
+  const bool share =
+      (traits.share_sram && !parts.vendor_sharing) || device.core_sram > 0;
   SramLease lease =
       share ? sram.Share(wanted, cores)
             : sram.Take(wanted, absl::StrCat(name, " of ", asker.holder));

@@ -62,6 +62,8 @@ class FakeDevice final : public driver::Device {
   void set_compiler(std::string compiler) {
     info_.compiler = std::move(compiler);
   }
+  // As of a driver that has SRAM to give.
+  void set_core_sram(uint64_t bytes) { info_.core_sram = bytes; }
   // Finishing a model that came from its compiled form fails.
   void FailFinish(absl::Status status);
   // Attaching more than so many bytes at once fails.

@@ -77,15 +77,21 @@ class NpuHeap final : public driver::Heap {
   [[nodiscard]] const std::string& name() const override { return name_; }
 
   absl::StatusOr<driver::Allocation> Allocate(uint64_t size) override {
+    return AllocateWithSram(size, 0);
+  }
+  absl::StatusOr<driver::Allocation> AllocateWithSram(uint64_t size,
+                                                      uint64_t sram) override {
     if (size == 0) {
       return absl::InvalidArgumentError("a buffer cannot have 0 bytes");
     }
     // The memory is the dma-buf's from now on; whoever wants the NPU to reach
     // it imports that.
-    RKNND_ASSIGN_OR_RETURN(const std::unique_ptr<NpuBuffer> buffer,
-                           file_->Create(size, {.map = false}));
+    RKNND_ASSIGN_OR_RETURN(
+        const std::unique_ptr<NpuBuffer> buffer,
+        file_->Create(size, {.sram = sram, .map = sram > 0}));
     RKNND_ASSIGN_OR_RETURN(const int fd, buffer->Export());
-    return driver::Allocation{base::UniqueFd(fd), buffer->size(), traits()};
+    return driver::Allocation{base::UniqueFd(fd), buffer->size(), traits(),
+                              buffer->sram()};
   }
 
  private:

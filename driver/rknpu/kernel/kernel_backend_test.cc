@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/posix/mapping.h"
 #include "driver/rknpu/kernel/testing/fake_kernel.h"
 
 namespace rknnd::rknpu {
@@ -231,6 +232,20 @@ TEST_F(KernelBackendTest, ItsHeapsMemoryIsReachedWithoutACopy) {
           .ok());
   EXPECT_EQ(backend_->PlaceDmaBuf(-1, 0, mapped).status().code(),
             absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(KernelBackendTest, ItsHeapGivesZeroedSram) {
+  kernel_.sram = 8192;
+  Open();
+  const auto heap = backend_->MakeHeap();
+  const auto memory = heap->AllocateWithSram(16384, 4096);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(memory->sram, 4096U);
+  const auto mapping = base::Mapping::OfFd(memory->fd.get(), 0, 16384,
+                                           base::Mapping::Access::kRead);
+  ASSERT_TRUE(mapping.ok());
+  EXPECT_THAT(mapping->bytes(), ::testing::Each(std::byte{0}));
+  EXPECT_EQ(heap->Allocate(16384)->sram, 0U);
 }
 
 // Opening, memory, a table and a job, with each call failing in each way: an

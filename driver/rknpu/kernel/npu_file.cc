@@ -174,6 +174,10 @@ absl::StatusOr<std::unique_ptr<NpuBuffer>> NpuFile::Create(uint64_t size,
   if (buffer->sram_ > 0 && wish.map) {
     std::fill_n(buffer->bytes_.begin(), static_cast<ptrdiff_t>(buffer->sram_),
                 std::byte{0});
+    // What the CPU's cache holds of it must not come down on what the NPU
+    // writes there later.
+    const absl::Status clean = buffer->Sync(uapi::kToDevice, 0, buffer->sram_);
+    if (!absl::IsFailedPrecondition(clean)) RKNND_RETURN_IF_ERROR(clean);
   }
   return buffer;
 }

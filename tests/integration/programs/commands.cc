@@ -19,20 +19,6 @@ uint64_t Number(const std::string& word) {
   return std::strtoull(word.c_str(), nullptr, 0);
 }
 
-// FNV-1a: equal bytes, equal text.
-class Hash {
- public:
-  void Add(const void* bytes, size_t size) {
-    const auto* at = static_cast<const unsigned char*>(bytes);
-    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ at[i]) * kPrime;
-  }
-  [[nodiscard]] std::string text() const { return std::to_string(state_); }
-
- private:
-  static constexpr uint64_t kPrime = 0x100000001b3;
-  uint64_t state_ = 0xcbf29ce484222325;
-};
-
 int InputsFromFiles(rknn_context context, const Words& words, size_t first) {
   std::vector<std::vector<char>> contents;
   for (size_t i = first; i < words.size(); ++i) {
@@ -141,11 +127,14 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       {"destroy", {&Commands::Destroy, 1}},            // CTX
       {"mask", {&Commands::SetCoreMask, 2}},           // CTX MASK
       {"batch_cores", {&Commands::SetBatchCores, 2}},  // CTX CORES
-      {"shape", {&Commands::SetShape, 3}},      // CTX FMT DIM...: of input 0
-      {"inputs", {&Commands::SetInputs, 1}},    // CTX FILE...
-      {"input", {&Commands::SetOneInput, 4}},   // CTX INDEX TYPE BYTES
-      {"pixels", {&Commands::SetPixels, 2}},    // CTX FILE: input 0, UINT8
-      {"run", {&Commands::Run, 1}},             // CTX [TIMEOUT_MS]
+      {"shape", {&Commands::SetShape, 3}},     // CTX FMT DIM...: of input 0
+      {"inputs", {&Commands::SetInputs, 1}},   // CTX FILE...
+      {"input", {&Commands::SetOneInput, 4}},  // CTX INDEX TYPE BYTES
+      {"pixels", {&Commands::SetPixels, 2}},   // CTX FILE: input 0, UINT8
+      {"run", {&Commands::Run, 1}},            // CTX [TIMEOUT_MS]
+      // CTX RUNS: "RIGHT WRONG FAILED THE LAST ERROR"; right is what the first
+      // answer was
+      {"repeat", {&Commands::Repeat, 2}},
       {"outputs", {&Commands::GetOutputs, 1}},  // CTX: a hash
       {"compare", {&Commands::Compare, 2}},     // CTX FILE...: relative error
       {"copies", {&Commands::CountCopies, 1}},  // CTX: bytes copied in all
@@ -165,6 +154,7 @@ const std::map<std::string, Commands::Entry>& Commands::Table() {
       // CTX MEM FORMAT WIDTH HEIGHT: of input 0, its planes in one piece
       {"frame", {&Commands::SetFrame, 5}},
       {"fill", {&Commands::Fill, 2}},                  // MEM FILE
+      {"hash_mem", {&Commands::HashMemory, 2}},        // MEM BYTES
       {"compare_mem", {&Commands::CompareMemory, 2}},  // MEM FILE
       // CTX FORMAT W H FIT CX CY CW CH [MEM OFFSET STRIDE]...: of input 0
       {"camera_frame", {&Commands::SetCameraFrame, 9}},
@@ -395,6 +385,28 @@ Reply Commands::Run(const Words& words) {
   }
   const int code = rknn_run(Context(words[1]), &extend);
   return Answer(code, std::to_string(extend.frame_id));
+}
+
+Reply Commands::Repeat(const Words& words) {
+  const rknn_context context = Context(words[1]);
+  std::string first;
+  uint64_t right = 0;
+  uint64_t wrong = 0;
+  Reply failed;
+  const uint64_t runs = Number(words[2]);
+  for (uint64_t run = 0; run < runs; ++run) {
+    Reply reply = Answer(rknn_run(context, nullptr));
+    if (reply.code == RKNN_SUCC) reply = HashOutputs(context);
+    if (reply.code != RKNN_SUCC) {
+      failed = reply;
+      continue;
+    }
+    if (first.empty()) first = reply.text;
+    ++(reply.text == first ? right : wrong);
+  }
+  return {RKNN_SUCC, std::to_string(right) + " " + std::to_string(wrong) + " " +
+                         std::to_string(runs - right - wrong) + " " +
+                         failed.text};
 }
 
 Reply Commands::GetOutputs(const Words& words) {

@@ -27,6 +27,20 @@ inline constexpr int kNotOnThisMachine = -1001;
 
 using Words = std::vector<std::string>;
 
+// FNV-1a: equal bytes, equal text.
+class Hash {
+ public:
+  void Add(const void* bytes, size_t size) {
+    const auto* at = static_cast<const unsigned char*>(bytes);
+    for (size_t i = 0; i < size; ++i) state_ = (state_ ^ at[i]) * kPrime;
+  }
+  [[nodiscard]] std::string text() const { return std::to_string(state_); }
+
+ private:
+  static constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t state_ = 0xcbf29ce484222325;
+};
+
 // Thread: any, one at a time.
 class Commands {
  public:
@@ -61,6 +75,7 @@ class Commands {
   Reply SetPixels(const Words& words);
   Reply SetOneInput(const Words& words);
   Reply Run(const Words& words);
+  Reply Repeat(const Words& words);
   Reply GetOutputs(const Words& words);
   Reply Compare(const Words& words);
   Reply CountCopies(const Words& words);
@@ -77,6 +92,7 @@ class Commands {
   Reply BindAll(const Words& words);
   Reply SetFrame(const Words& words);
   Reply Fill(const Words& words);
+  Reply HashMemory(const Words& words);
   Reply CompareMemory(const Words& words);
   Reply PunchHole(const Words& words);
   Reply Shrink(const Words& words);

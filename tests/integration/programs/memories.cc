@@ -204,6 +204,19 @@ Reply Commands::Fill(const Words& words) {
                               RKNN_MEMORY_SYNC_TO_DEVICE));
 }
 
+Reply Commands::HashMemory(const Words& words) {
+  rknn_tensor_mem* mem = Mem(words[1]);
+  const uint64_t count = Number(words[2]);
+  if (mem == nullptr || count > mem->size) {
+    return {kBadCommand, "no such memory, or too small"};
+  }
+  const int code = rknn_mem_sync(memories_[words[1]].context, mem,
+                                 RKNN_MEMORY_SYNC_FROM_DEVICE);
+  Hash hash;
+  hash.Add(static_cast<const char*>(mem->virt_addr) + mem->offset, count);
+  return Answer(code, hash.text());
+}
+
 Reply Commands::CompareMemory(const Words& words) {
   rknn_tensor_mem* mem = Mem(words[1]);
   const std::vector<char> wanted = ReadFile(words[2]);

@@ -124,13 +124,17 @@ TEST_F(NpuDriverTest, ACoreThatDiesIsStoodInForByAnother) {
 
 TEST_F(NpuDriverTest, FaultsAtRandomLoseNoFrame) {
   if (!Load()) GTEST_SKIP() << "mobilenetv2_rk3588.rknn is not here";
-  SetStandin("random_faults", 150);
+  SetStandin("random_faults", 60);
   int given_up = 0;
   for (int i = 0; i < 40; ++i) {
     const absl::Status status = RunPicture("chelsea", 1U << i % 3);
-    // By rule: one that hung twice.
+    // By rule: a job that hung twice, and a model with three hangs on end.
     if (absl::IsDeadlineExceeded(status)) {
       ++given_up;
+    } else if (absl::IsFailedPrecondition(status)) {
+      SetStandin("random_faults", 0);
+      ASSERT_TRUE(Load());
+      SetStandin("random_faults", 60);
     } else {
       EXPECT_TRUE(status.ok()) << status;
     }

@@ -16,7 +16,7 @@
  * beside the number of calls of each kind, and what is there now.
  *
  * Faults on demand, as parameters in /sys/module/rknpu_standin/parameters: how
- * many of the next submits are to fail in a way.
+ * many of the next submits are to fail in a way. `injected` counts them.
  */
 #include <drm/drm_drv.h>
 #include <drm/drm_file.h>
@@ -127,8 +127,8 @@ static struct drm_mm addresses;
 static u64 next_number = 1, next_job = 1, resets;
 static u32 busy;
 static DECLARE_WAIT_QUEUE_HEAD(changed);
-static u64 calls[CALLS], stale, outside, crowded, faults, hangs;
-static u64 live_bytes;
+static u64 calls[CALLS], stale, outside, crowded, faults, hangs, injected;
+static u64 live_bytes, used_sram;
 
 static struct npu_bo* bo_of_token(u64 token) {
   struct npu_bo* bo;
@@ -148,6 +148,7 @@ static void bo_free(struct drm_gem_object* obj) {
   if (!list_empty(&bo->link)) {
     list_del(&bo->link);
     live_bytes -= obj->size;
+    used_sram -= bo->sram;
   }
   if (drm_mm_node_allocated(&bo->node)) drm_mm_remove_node(&bo->node);
   mutex_unlock(&lock);
@@ -300,8 +301,11 @@ static int call_create(struct drm_device* dev, void* data,
     if (IS_ERR(bo)) return PTR_ERR(bo);
     obj = &bo->base;
     if ((args->flags & FLAG_SRAM) && sram_bytes) {
-      bo->sram = min3((u64)obj->size, (u64)sram_bytes,
+      mutex_lock(&lock);
+      bo->sram = min3((u64)obj->size, (u64)sram_bytes - used_sram,
                       args->sram_size ? args->sram_size : ~0ULL);
+      used_sram += bo->sram;
+      mutex_unlock(&lock);
       memset(bo->cpu, 0x5a, bo->sram);
     }
     error = drm_gem_handle_create(file, obj, &args->handle);
@@ -385,8 +389,10 @@ static int call_action(struct drm_device* dev, void* data,
       args->value = 1;
       return 0;
     case 22:
-    case 23:
       args->value = sram_bytes;
+      return 0;
+    case 23:
+      args->value = sram_bytes - used_sram;
       return 0;
     default:
       return -EINVAL;
@@ -456,10 +462,12 @@ static int call_submit(struct drm_device* dev, void* data,
         bo->base.size)
       outside++;
   }
-  if (never || zero || under)
+  if (never || zero || under) {
     hangs += never;
-  else
+    injected++;
+  } else {
     list_add_tail(&job->link, &jobs);
+  }
   mutex_unlock(&lock);
   wake_up_all(&changed);
 
@@ -672,8 +680,10 @@ static int standin_show(struct seq_file* out, void* unused) {
   for (i = 0; i < CALLS; i++) seq_printf(out, "%s %llu\n", names[i], calls[i]);
   seq_printf(out, "stale %llu\noutside %llu\ncrowded %llu\nfaults %llu\n",
              stale, outside, crowded, faults);
-  seq_printf(out, "hangs %llu\nresets %llu\nbuffers %u\nbytes %llu\n", hangs,
-             resets, count, live_bytes);
+  seq_printf(out, "hangs %llu\ninjected %llu\nresets %llu\n", hangs, injected,
+             resets);
+  seq_printf(out, "buffers %u\nbytes %llu\nsram %llu\n", count, live_bytes,
+             used_sram);
   mutex_unlock(&lock);
   return 0;
 }
