@@ -175,6 +175,12 @@ Expected<void> ControlConnection::Greet() {
   return {};
 }
 
+std::string ControlConnection::AskNpu() {
+  const Expected<wire::ClocksReply> reply =
+      Request<wire::ClocksReply>(wire::Verb::kClocks, wire::Empty{});
+  return reply ? reply->npu : std::string();
+}
+
 Expected<wire::Report> ControlConnection::Ask(rknnd_v1_ReportKind kind) {
   return Request<wire::Report>(
       wire::Verb::kReport, wire::ReportRequest{static_cast<uint32_t>(kind)});

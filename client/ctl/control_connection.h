@@ -52,6 +52,9 @@ class ControlConnection {
   [[nodiscard]] const wire::Welcome& welcome() const { return welcome_; }
 
   base::Expected<wire::Report> Ask(rknnd_v1_ReportKind kind);
+  // What the kernel tells of the NPU now; empty: nothing, or the daemon does
+  // not say.
+  std::string AskNpu();
 
   // A report of a full board takes milliseconds; a daemon that is silent for
   // so long is not going to answer.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/board/npu_figures.h"
 #include "daemon/board/self_test.h"
 #include "proto/wire/frame.h"
 
@@ -149,8 +150,10 @@ void BoardImpl::OnTested(Findings findings) {
 void BoardImpl::ReadClocks(ClocksCallback done) {
   options_.pager->Post([shared = shared_, self = self_, done = std::move(done),
                         loop = options_.loop] {
-    loop->Post([self, done, clocks = shared->clocks.Read()] {
-      if (*self != nullptr) done(clocks);
+    transport::BoardState state = {shared->clocks.Read(),
+                                   Describe(ReadNpuFigures(shared->files))};
+    loop->Post([self, done, state = std::move(state)] {
+      if (*self != nullptr) done(state);
     });
   });
 }

@@ -1,4 +1,5 @@
-// What one scrape shows: core's reports, taken together on the loop.
+// What one scrape shows: core's reports, taken together on the loop, and what
+// the kernel tells of the NPU.
 
 #ifndef DAEMON_METRICS_BOARD_FIGURES_H_
 #define DAEMON_METRICS_BOARD_FIGURES_H_
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "daemon/board/npu_figures.h"
 #include "daemon/core/terms/types.h"
 
 namespace rknnd::metrics {
@@ -16,6 +18,7 @@ struct BoardFigures {
   core::StatusReport status;
   core::JobTotalsReport jobs;
   core::MemoryReport memory;  // with all sessions and models
+  board::NpuFigures npu;      // what the kernel tells
   // Requests and connections that failed, by absl::StatusCode.
   std::array<uint64_t, core::kStatusCodes> failures{};
 };

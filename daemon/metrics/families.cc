@@ -149,6 +149,41 @@ void AddBoard(const BoardFigures& figures, Families& families) {
                       figures.failures));
 }
 
+// What the kernel does not tell is left out.
+void AddNpu(const board::NpuFigures& npu, Families& families) {
+  if (!npu.load.empty()) {
+    Family load =
+        Gauge("npu_kernel_load_ratio",
+              "Busy share of the last second by the driver, by core.");
+    for (size_t core = 0; core < npu.load.size(); ++core) {
+      load.Add(npu.load[core] / 100.0, {{"core", absl::StrCat(core)}});
+    }
+    families.Add(std::move(load));
+  }
+  const auto add = [&families](const char* name, const char* help,
+                               double value) {
+    families.Add(Gauge(name, help).With(value));
+  };
+  if (npu.hertz.has_value()) {
+    add("npu_clock_hertz", "The NPU's clock.", static_cast<double>(*npu.hertz));
+  }
+  if (npu.microvolts.has_value()) {
+    add("npu_volts", "The NPU's supply.",
+        static_cast<double>(*npu.microvolts) / 1e6);
+  }
+  if (npu.celsius.has_value()) {
+    add("npu_celsius", "The NPU's temperature.", *npu.celsius);
+  }
+  if (npu.sram_used.has_value()) {
+    add("npu_kernel_sram_used_bytes", "SRAM in use by the driver's bitmap.",
+        static_cast<double>(*npu.sram_used));
+  }
+  if (!npu.power.empty()) {
+    add("npu_powered", "1: the NPU is switched on.",
+        npu.power == "suspended" ? 0 : 1);
+  }
+}
+
 void AddNumbers(const core::StatusReport& status, Families& families) {
   for (const core::StatusNumber& number : core::StatusNumbers()) {
     Family family{number.name,
@@ -274,6 +309,7 @@ void AddModels(const std::vector<core::ModelReport>& models,
 std::vector<MetricFamily> ToFamilies(const BoardFigures& figures) {
   Families families;
   AddBoard(figures, families);
+  AddNpu(figures.npu, families);
   AddNumbers(figures.status, families);
   AddCores(figures.status, families);
   AddJobs(figures, families);

@@ -159,5 +159,23 @@ TEST(FamiliesTest, EveryFamilyIsInTheManual) {
   }
 }
 
+TEST(FamiliesTest, WhatTheKernelTellsOfTheNpu) {
+  BoardFigures figures = SomeFigures();
+  EXPECT_THAT(Text(figures), Not(HasSubstr("npu_clock_hertz")));
+  figures.npu.load = {0, 37};
+  figures.npu.hertz = 1000000000;
+  figures.npu.microvolts = 850000;
+  figures.npu.celsius = 45.5;
+  figures.npu.power = "suspended";
+  EXPECT_THAT(Text(figures),
+              ::testing::AllOf(
+                  HasSubstr("rknnd_npu_kernel_load_ratio{core=\"1\"} 0.37\n"),
+                  HasSubstr("rknnd_npu_clock_hertz 1000000000\n"),
+                  HasSubstr("rknnd_npu_volts 0.85\n"),
+                  HasSubstr("rknnd_npu_celsius 45.5\n"),
+                  HasSubstr("rknnd_npu_powered 0\n")));
+  EXPECT_THAT(Text(figures), Not(HasSubstr("npu_kernel_sram_used_bytes")));
+}
+
 }  // namespace
 }  // namespace rknnd::metrics

@@ -44,6 +44,7 @@ class Board final : public prometheus::Collectable {
   explicit Board(const MetricsOptions& options) : state_(new State()) {
     state_->loop = options.loop;
     state_->look = options.look;
+    state_->look_at_npu = options.look_at_npu;
   }
 
   std::vector<prometheus::MetricFamily> Collect() const override {
@@ -60,10 +61,11 @@ class Board final : public prometheus::Collectable {
     state_->changed.wait_for(lock, kPatience, [&] {
       return state_->ended || question->answer.has_value();
     });
-    const std::optional<BoardFigures> figures = std::move(question->answer);
+    std::optional<BoardFigures> figures = std::move(question->answer);
     lock.unlock();
     // Nothing at all is what Prometheus takes for a failed look.
     if (!figures.has_value()) return {};
+    if (state_->look_at_npu != nullptr) figures->npu = state_->look_at_npu();
     return ToFamilies(*figures);
   }
 
@@ -80,6 +82,7 @@ class Board final : public prometheus::Collectable {
     bool ended = false;
     base::Executor* loop = nullptr;
     std::function<BoardFigures()> look;
+    std::function<board::NpuFigures()> look_at_npu;
   };
   const std::shared_ptr<State> state_;
 };

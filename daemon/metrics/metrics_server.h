@@ -22,6 +22,8 @@ struct MetricsOptions {
   std::string address;                 // "127.0.0.1:9464", "[::1]:9464"
   base::Executor* loop = nullptr;      // outlives the server
   std::function<BoardFigures()> look;  // called on the loop
+  // Reads files; called on the server's threads, several at once.
+  std::function<board::NpuFigures()> look_at_npu = nullptr;
 };
 
 // Thread: loop.

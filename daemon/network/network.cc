@@ -105,6 +105,7 @@ absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> Network::StartMetrics(
     figures.failures = runtime.failures().failures();
     return figures;
   };
+  options.look_at_npu = [] { return board::ReadNpuFigures(board::Files()); };
   return metrics::MetricsServer::Start(options);
 }
 

@@ -282,8 +282,25 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
 RKNND_LIST(DrainReply, SessionReport, sessions)
 RKNND_LIST(FaultList, FaultReport, faults)
 RKNND_LIST(DoctorReply, Finding, findings)
-RKNND_LIST(ClocksReply, BoardClock, clocks)
 #undef RKNND_LIST
+
+base::Expected<std::vector<std::byte>> EncodeMessage(
+    const ClocksReply& message) {
+  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
+  BindList<rknnd_v1_BoardClock_fields>(raw.clocks, message.clocks);
+  SetText(raw.npu, message.npu);
+  return EncodeFields(rknnd_v1_ClocksReply_fields, &raw);
+}
+
+base::Expected<void> DecodeMessage(std::span<const std::byte> body,
+                                   ClocksReply& message) {
+  rknnd_v1_ClocksReply raw = rknnd_v1_ClocksReply_init_zero;
+  BindList<rknnd_v1_BoardClock_fields>(raw.clocks, message.clocks);
+  auto done = DecodeFields(body, rknnd_v1_ClocksReply_fields, &raw);
+  if (!done.ok()) return done;
+  message.npu = TextOf(raw.npu);
+  return {};
+}
 
 }  // namespace
 

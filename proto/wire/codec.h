@@ -163,6 +163,7 @@ struct DoctorReply {
 
 struct ClocksReply {
   std::vector<BoardClock> clocks;
+  std::string npu;
 };
 
 // The bytes of one message. kOutOfRange when a list is above its bound; a

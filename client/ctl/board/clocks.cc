@@ -61,6 +61,7 @@ const std::vector<wire::BoardClock>& BoardClocks::Look() {
       daemon_->Request<wire::ClocksReply>(wire::Verb::kClocks, wire::Empty{});
   if (reply) {
     clocks_ = std::move(reply->clocks);
+    npu_ = std::move(reply->npu);
   } else if (why_.empty()) {
     why_ = reply.error().message;
   }

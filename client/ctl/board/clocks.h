@@ -28,6 +28,8 @@ class BoardClocks {
   [[nodiscard]] const std::vector<wire::BoardClock>& clocks() const {
     return clocks_;
   }
+  // What the kernel told of the NPU at the last look; may be empty.
+  [[nodiscard]] const std::string& npu() const { return npu_; }
   [[nodiscard]] bool fixed() const { return fixed_; }
   // Why there are none, or why they could not be fixed; "" if all is well.
   [[nodiscard]] const std::string& why() const { return why_; }
@@ -37,6 +39,7 @@ class BoardClocks {
  private:
   std::optional<ControlConnection> daemon_;  // none: there is none to ask
   std::vector<wire::BoardClock> clocks_;
+  std::string npu_;
   bool fixed_ = false;
   std::string why_;
 };

@@ -82,6 +82,10 @@ Expected<void> MeasureWhole(const PerfOptions& options, BoardClocks& clocks,
   if (!clocks.clocks().empty()) {
     output.text += "Clocks: " + ClocksText(clocks.clocks()) + "\n";
   }
+  if (!clocks.npu().empty()) {
+    output.json["whole"]["npu"] = clocks.npu();
+    output.text += "NPU: " + Printable(clocks.npu()) + "\n";
+  }
   if (!clocks.why().empty()) {
     output.json["whole"]["why"] = clocks.why();
     output.text += (options.fix_freq ? "Clocks are not fixed: " : "Clocks: ") +

@@ -36,9 +36,10 @@ Json ForeignUsersJson(const wire::Report& status);
 uint64_t AddUp(uint64_t a, uint64_t b);
 uint64_t TotalCopied(const wire::CopiedBytes& copied);
 
-// `sessions` is the report of that kind, to count without ourselves.
+// `sessions` is the report of that kind, to count without ourselves. `npu`:
+// wire::ClocksReply's.
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
-                    uint64_t own_session);
+                    uint64_t own_session, const std::string& npu = "");
 Output SessionsOutput(const wire::Report& report, uint64_t own_session);
 Output ModelsOutput(const wire::Report& report);
 Output ContextsOutput(const wire::Report& report);

@@ -103,7 +103,7 @@ void AnswersLine(const wire::Report& status, Output& output) {
 }  // namespace
 
 Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
-                    uint64_t own_session) {
+                    uint64_t own_session, const std::string& npu) {
   const auto others = static_cast<uint64_t>(
       std::count_if(sessions.sessions.begin(), sessions.sessions.end(),
                     [own_session](const wire::SessionReport& s) {
@@ -151,6 +151,10 @@ Output StatusOutput(const wire::Report& status, const wire::Report& sessions,
                      ", " + FormatCount(status.cores, "core") +
                      DriverText(status));
   AnswersLine(status, output);
+  if (!npu.empty()) {
+    output.json["npu"] = npu;
+    line("NPU", Printable(npu));
+  }
   line("up",
        status.uptime_s < 60
            ? std::to_string(status.uptime_s) + " s"

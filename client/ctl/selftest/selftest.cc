@@ -202,7 +202,7 @@ class SelfTester {
     }
     cores_ = std::max<uint32_t>(daemon->welcome().cores, 1);
     sram_total_ = status->sram_total;
-    status_ = StatusOutput(*status, *status, 0).json;
+    status_ = StatusOutput(*status, *status, 0, daemon->AskNpu()).json;
     const Json& device = status_["device"];
     const bool is_npu = device["kind"] == "rknpu";
     Add("device", Result::kPassed,

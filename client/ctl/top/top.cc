@@ -100,7 +100,8 @@ Output TopOutput(const TopSample& before, const TopSample& now,
   const TopRates rates = CompareLooks(before, now, own_session, options.order);
   Output output;
   output.json = ToJson(now.board, rates);
-  output.text = DrawTop(now.board, rates, view, options);
+  if (!now.npu.empty()) output.json["npu"] = now.npu;
+  output.text = DrawTop(now, rates, view, options);
   return output;
 }
 

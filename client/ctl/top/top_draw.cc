@@ -91,8 +91,9 @@ void DrawCores(const TopRates& rates, const TopView& view,
                  ColorOf(rates.load));
 }
 
-void DrawBoard(const wire::Report& board, const TopRates& rates,
+void DrawBoard(const TopSample& sample, const TopRates& rates,
                const TopView& view, const TopOptions& options, Screen& screen) {
+  const wire::Report& board = sample.board;
   screen.Line(
       "rknnd  " + Printable(board.soc) + " (" + Printable(board.device) + ", " +
           FormatCount(board.cores, "core") + "), up " +
@@ -112,6 +113,8 @@ void DrawBoard(const wire::Report& board, const TopRates& rates,
   }
   screen.Blank();
   DrawCores(rates, view, options, screen);
+  // What the kernel counts and measures, beside what the daemon does.
+  if (!sample.npu.empty()) screen.Line("kernel   " + Printable(sample.npu));
   screen.Blank();
   std::string jobs = Rate(rates.done_per_s) + "/s done, " +
                      std::to_string(board.jobs_running) + " running, " +
@@ -303,10 +306,10 @@ std::string KeysText(TopOrder order) {
 
 }  // namespace
 
-std::string DrawTop(const wire::Report& board, const TopRates& rates,
+std::string DrawTop(const TopSample& sample, const TopRates& rates,
                     const TopView& view, const TopOptions& options) {
   Screen screen(view);
-  DrawBoard(board, rates, view, options, screen);
+  DrawBoard(sample, rates, view, options, screen);
   // A blank line and titles above each table, the keys below.
   const bool endless = view.height == 0;
   const size_t sessions = rates.sessions.size();

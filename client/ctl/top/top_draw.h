@@ -10,7 +10,7 @@
 
 namespace rknnd::client {
 
-std::string DrawTop(const wire::Report& board, const TopRates& rates,
+std::string DrawTop(const TopSample& sample, const TopRates& rates,
                     const TopView& view, const TopOptions& options);
 
 }  // namespace rknnd::client

@@ -16,6 +16,7 @@ namespace rknnd::client {
 struct TopSample {
   wire::Report board;     // of kind REPORT_MEMORY
   wire::Report contexts;  // of kind REPORT_CONTEXTS
+  std::string npu = {};   // ControlConnection::AskNpu
 };
 
 // By which number lists are sorted, the greatest first.

@@ -30,7 +30,7 @@ Expected<TopSample> Look(ControlConnection& daemon) {
   Expected<wire::Report> contexts =
       daemon.Ask(rknnd_v1_ReportKind_REPORT_CONTEXTS);
   if (!contexts) return std::move(contexts).error();
-  return TopSample{*std::move(board), *std::move(contexts)};
+  return TopSample{*std::move(board), *std::move(contexts), daemon.AskNpu()};
 }
 
 std::chrono::milliseconds Interval(const WatchOptions& options) {

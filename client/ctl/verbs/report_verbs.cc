@@ -35,7 +35,8 @@ RunVerb DeclareStatus(CLI::App& /*verb*/) {
                      const Expected<wire::Report> sessions =
                          daemon.Ask(rknnd_v1_ReportKind_REPORT_SESSIONS);
                      if (!sessions) return sessions.error();
-                     return StatusOutput(report, *sessions, daemon.session());
+                     return StatusOutput(report, *sessions, daemon.session(),
+                                         daemon.AskNpu());
                    })};
   };
 }

@@ -33,6 +33,13 @@ struct BoardClock {
   bool pinned = false;
 };
 
+// What a board shows while it runs.
+struct BoardState {
+  std::vector<BoardClock> clocks;
+  // What the kernel tells of the NPU now, for people; empty: nothing.
+  std::string npu;
+};
+
 // Pinned clocks. They go back to what they were with the last pin.
 class ClockPin {
  public:
@@ -57,8 +64,7 @@ class LogFollower {
 class Board {
  public:
   using FindingsCallback = std::function<void(std::vector<Finding>)>;
-  using ClocksCallback =
-      std::function<void(absl::StatusOr<std::vector<BoardClock>>)>;
+  using ClocksCallback = std::function<void(absl::StatusOr<BoardState>)>;
   using PinCallback = std::function<void(
       absl::StatusOr<std::shared_ptr<ClockPin>>, std::vector<BoardClock>)>;
   // False: there is no room now, and the line counts as lost.

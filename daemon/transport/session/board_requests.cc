@@ -112,10 +112,12 @@ void BoardRequests::Clocks(const ReplyCallback& reply) {
         "clocks: this connection waits for them already")));
   }
   board_->ReadClocks(
-      [reply, held = held_](absl::StatusOr<std::vector<BoardClock>> clocks) {
+      [reply, held = held_](const absl::StatusOr<BoardState>& state) {
         held->clocks = false;
-        reply(clocks.ok() ? Answer(ToClocksReply(*clocks))
-                          : Failure(clocks.status()));
+        if (!state.ok()) return reply(Failure(state.status()));
+        wire::ClocksReply answer = ToClocksReply(state->clocks);
+        answer.npu = state->npu;
+        reply(Answer(answer));
       });
 }
 

@@ -28,7 +28,9 @@ class FakeBoard final : public Board {
     }
     done({{"driver", Finding::Level::kWarning, "old", "update it"}});
   }
-  void ReadClocks(ClocksCallback done) override { done(Clocks()); }
+  void ReadClocks(ClocksCallback done) override {
+    done(BoardState{Clocks(), "load 7 %"});
+  }
   void PinClocks(PinCallback done) override {
     if (!can_pin) {
       return done(absl::FailedPreconditionError("no clock in '/sys'"), {});
@@ -142,6 +144,8 @@ TEST_F(BoardRequestsTest, PinLastsAsLongAsTheConnection) {
   const auto clocks = wire::Decode<wire::ClocksReply>(reply.body);
   ASSERT_TRUE(clocks.ok());
   EXPECT_EQ(clocks->clocks[0].max_hz, 1000U);
+  const wire::Frame looked = first.Call(wire::Verb::kClocks, wire::Empty{});
+  EXPECT_EQ(wire::Decode<wire::ClocksReply>(looked.body)->npu, "load 7 %");
   second.Call(wire::Verb::kPinClocks, wire::PinClocks{true});
   EXPECT_EQ(HeldPins(), 2U);
   // Asked twice is held once.

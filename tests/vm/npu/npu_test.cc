@@ -124,7 +124,7 @@ TEST_P(NetworkTest, AnswersComeIntoImportedDmaBufsWithoutACopy) {
     const auto client = StartClient();
     ASSERT_TRUE(Done(client->Do("init c " + model)));
     // One for the input, and one for each output; a giver has eight at most.
-    constexpr size_t kBytes = size_t{2} << 20;
+    constexpr size_t kBytes = size_t{4} << 20;
     std::vector<std::unique_ptr<Giver>> givers;
     for (size_t i = 0; i <= GetParam().outputs; ++i) {
       if (i % 8 == 0) {

@@ -142,10 +142,10 @@ void EndPerf(PerfCall& call, DebugModel* model) {
   if (board == nullptr) return call.End(absl::OkStatus());
   // Before a pin goes: what the figures were taken at.
   board->ReadClocks([&call, self = call.shared_from_this()](
-                        absl::StatusOr<std::vector<BoardClock>> clocks) {
+                        const absl::StatusOr<BoardState>& state) {
     if (call.ended()) return;
-    if (clocks.ok()) {
-      for (const BoardClock& clock : *clocks) {
+    if (state.ok()) {
+      for (const BoardClock& clock : state->clocks) {
         ToClock(clock, call.reply.add_clocks());
       }
     }
@@ -234,12 +234,13 @@ void Answer(ClocksCall& call) {
   Board* const board = call.calls().daemon.board;
   if (board == nullptr) return call.End(NoBoard());
   board->ReadClocks([&call, self = call.shared_from_this()](
-                        absl::StatusOr<std::vector<BoardClock>> clocks) {
+                        const absl::StatusOr<BoardState>& state) {
     if (call.ended()) return;
-    if (!clocks.ok()) return call.End(clocks.status());
-    for (const BoardClock& clock : *clocks) {
+    if (!state.ok()) return call.End(state.status());
+    for (const BoardClock& clock : state->clocks) {
       ToClock(clock, call.reply.add_clocks());
     }
+    call.reply.set_npu(core::Utf8(state->npu));
     call.End(absl::OkStatus());
   });
 }
