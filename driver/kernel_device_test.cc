@@ -142,6 +142,31 @@ TEST_F(KernelDeviceTest, WhoIsResetByAnotherProgramRunsAgain) {
   EXPECT_TRUE(RunAndCompare(2).ok());
 }
 
+TEST_F(KernelDeviceTest, ADriverThatGoesAwayFailsTheJobAndSaysSo) {
+  Open();
+  Load();
+  kernel_.Expect({SubmitFault::kGone});
+  const absl::Status status = RunAndCompare(0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("driver has gone away"));
+  EXPECT_TRUE(RunAndCompare(0).ok()) << "it is there again";
+  EXPECT_EQ(device_->resets(), 0U);
+  EXPECT_THAT(kernel_.complaints(), IsEmpty());
+}
+
+// What a board's suspension does to the jobs of all cores: none of them ends,
+// and what the NPU was told is gone.
+TEST_F(KernelDeviceTest, JobsThatASuspensionEndedRunAgain) {
+  Open();
+  Load();
+  for (const uint32_t core : {0U, 1U, 2U}) {
+    kernel_.Expect({SubmitFault::kHang});
+    EXPECT_TRUE(RunAndCompare(core).ok()) << core;
+  }
+  EXPECT_EQ(device_->resets(), 3U);
+  EXPECT_THAT(kernel_.complaints(), IsEmpty());
+}
+
 TEST_F(KernelDeviceTest, AnOperatorsResetReachesTheNpu) {
   Open();
   Load();

@@ -49,8 +49,8 @@ case $arch in
       "$source_root/tests/cross/arm64.tests" | sort)
     ;;
 esac
-# With the module of npu/module.sh and the published models that there are: for
-# who asks for them, as they need a machine that has little else to do.
+# With the module of npu/module.sh and the published models that there are. All of
+# them for who asks, as they need a machine that has little else to do.
 npu_tests=()
 module=$folder/modules/rknpu_standin.ko
 programs=(bin/rknnd bin/rknnctl bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
@@ -70,6 +70,11 @@ case ${RKNND_VM_ONLY:-} in
     npu_tests=("vm_npu_driver_test")
     programs=()
     files=()
+    ;;
+  '') # a look at what programs get
+    if [[ -e $module ]]; then
+      npu_tests=("vm_npu_test --gtest_filter=NpuTest.*:*mobilenetv2*")
+    fi
     ;;
 esac
 
