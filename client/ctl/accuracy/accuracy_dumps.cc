@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "client/ctl/accuracy/accuracy_files.h"
-#include "client/ctl/models/infer.h"
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/models/on_target.h"
 #include "client/ctl/reports/report.h"
 #include "client/ctl/text/progress.h"
@@ -92,20 +92,6 @@ Expected<uint64_t> EstimateBytes(Network& network) {
     bytes += ElementsOf(layer.output_shape) * size + kHeader;
   }
   return bytes;
-}
-
-Expected<std::unique_ptr<Network>> LoadWithInputs(
-    const std::string& path, const std::vector<std::string>& files,
-    uint32_t flags) {
-  Expected<std::unique_ptr<Network>> network = Network::Load(path, flags);
-  if (!network) return network;
-  const Expected<std::vector<TensorInput>> inputs =
-      MakeInputs(**network, files);
-  if (!inputs) return inputs.error();
-  if (Expected<void> set = (*network)->SetInputs(*inputs); !set) {
-    return std::move(set).error();
-  }
-  return network;
 }
 
 // Why there is no dump of this variant, or "".

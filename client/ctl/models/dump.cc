@@ -5,8 +5,8 @@
 #include <set>
 #include <system_error>
 
-#include "client/ctl/models/infer.h"
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/text/table.h"
 #include "client/image/npy.h"
 
@@ -37,15 +37,10 @@ Expected<Output> DumpLayers(const DumpOptions& options) {
                  "folder '" + options.output_dir +
                      "' has .npy files already: name an empty one"};
   }
-  Expected<std::unique_ptr<Network>> loaded = Network::Load(options.model);
+  Expected<std::unique_ptr<Network>> loaded =
+      LoadWithInputs(options.model, options.inputs);
   if (!loaded) return std::move(loaded).error();
   Network& network = **loaded;
-  const Expected<std::vector<TensorInput>> inputs =
-      MakeInputs(network, options.inputs);
-  if (!inputs) return inputs.error();
-  if (Expected<void> set = network.SetInputs(*inputs); !set) {
-    return std::move(set).error();
-  }
   if (Expected<void> dumped = network.Dump(options.output_dir); !dumped) {
     return std::move(dumped).error();
   }

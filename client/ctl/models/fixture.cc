@@ -13,6 +13,7 @@
 #include "base/values/sha256.h"
 #include "client/ctl/models/infer.h"
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/image/file.h"

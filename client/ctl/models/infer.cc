@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/models/top_values.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
@@ -44,38 +45,11 @@ std::string ComputerOf(Network& network) {
              : "the NPU";
 }
 
-Expected<std::vector<TensorInput>> MakeInputs(
-    const Network& network, const std::vector<std::string>& files) {
-  const std::vector<rknn_tensor_attr>& attrs = network.inputs();
-  if (!files.empty() && files.size() != attrs.size()) {
-    return Error{Code::kInvalidArgument,
-                 "the model has " + FormatCount(attrs.size(), "input") +
-                     " and not " + std::to_string(files.size()) +
-                     ": give --input once for each, in order"};
-  }
-  std::vector<TensorInput> inputs;
-  for (size_t i = 0; i < attrs.size(); ++i) {
-    if (files.empty()) {
-      inputs.push_back(NoiseInput(attrs[i], static_cast<uint32_t>(i)));
-      continue;
-    }
-    Expected<TensorInput> input = ReadTensorInput(files[i], attrs[i]);
-    if (!input) return std::move(input).error();
-    inputs.push_back(*std::move(input));
-  }
-  return inputs;
-}
-
 Expected<Output> Infer(const InferOptions& options) {
-  Expected<std::unique_ptr<Network>> loaded = Network::Load(options.model);
+  Expected<std::unique_ptr<Network>> loaded =
+      LoadWithInputs(options.model, options.inputs);
   if (!loaded) return std::move(loaded).error();
   Network& network = **loaded;
-  const Expected<std::vector<TensorInput>> inputs =
-      MakeInputs(network, options.inputs);
-  if (!inputs) return inputs.error();
-  if (Expected<void> set = network.SetInputs(*inputs); !set) {
-    return std::move(set).error();
-  }
 
   std::vector<int64_t> times;
   for (int i = 0; i < options.repeat; ++i) {

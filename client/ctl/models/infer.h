@@ -19,11 +19,6 @@ struct InferOptions {
   int repeat = 1;
 };
 
-// One input for each of the network's: of `files`, in order, or noise where
-// there are none.
-base::Expected<std::vector<TensorInput>> MakeInputs(
-    const Network& network, const std::vector<std::string>& files);
-
 // "the NPU", or what stood in for it: only a device without one says what
 // computes its layers.
 std::string ComputerOf(Network& network);

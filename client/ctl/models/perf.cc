@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "client/ctl/board/clocks.h"
-#include "client/ctl/models/infer.h"
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/text/progress.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"

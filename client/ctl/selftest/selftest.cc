@@ -22,8 +22,8 @@
 #include "client/ctl/board/doctor.h"
 #include "client/ctl/board/operate.h"
 #include "client/ctl/control_connection.h"
-#include "client/ctl/models/infer.h"
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/network_inputs.h"
 #include "client/ctl/models/on_target.h"
 #include "client/ctl/selftest/network.h"
 #include "client/ctl/text/table.h"
@@ -58,15 +58,7 @@ struct Case {
 };
 
 Expected<std::unique_ptr<Network>> Load(const Case& of, uint32_t flags = 0) {
-  Expected<std::unique_ptr<Network>> network = Network::Load(of.path, flags);
-  if (!network) return network;
-  const Expected<std::vector<TensorInput>> inputs =
-      MakeInputs(**network, of.inputs);
-  if (!inputs) return inputs.error();
-  if (Expected<void> set = (*network)->SetInputs(*inputs); !set) {
-    return std::move(set).error();
-  }
-  return network;
+  return LoadWithInputs(of.path, of.inputs, flags);
 }
 
 Expected<std::string> Answer(Network& network) {

@@ -51,6 +51,9 @@ class NpuTest : public GuestTest {
     EXPECT_TRUE(npu_.Wait(integration::kPatience).ok());
   }
 
+  static std::string Shared(const std::string& file) {
+    return integration::SharedFolder() + "/rknn/" + file;
+  }
   // The guest's CPU is emulated: what computes is a hundred times slower.
   void StartOn(const std::string& device) {
     const std::string config = integration::WriteFile(
@@ -89,9 +92,8 @@ class NetworkTest : public NpuTest,
                     public testing::WithParamInterface<Network> {};
 
 TEST_P(NetworkTest, AnswersOfTheNpuAreTheEmulatorsToTheByte) {
-  const std::string shared = integration::SharedFolder() + "/rknn/";
-  const std::string model = shared + GetParam().file;
-  const std::string input = shared + "vectors/" + GetParam().input;
+  const std::string model = Shared(GetParam().file);
+  const std::string input = Shared(std::string("vectors/") + GetParam().input);
   if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is not there";
   const auto before = ReadStandin();
   std::map<std::string, std::string> answers;
@@ -113,9 +115,8 @@ TEST_P(NetworkTest, AnswersOfTheNpuAreTheEmulatorsToTheByte) {
 
 // Buffers of another driver, as a camera's, and nothing is copied.
 TEST_P(NetworkTest, AnswersComeIntoImportedDmaBufsWithoutACopy) {
-  const std::string shared = integration::SharedFolder() + "/rknn/";
-  const std::string model = shared + GetParam().file;
-  const std::string input = shared + "vectors/" + GetParam().input;
+  const std::string model = Shared(GetParam().file);
+  const std::string input = Shared(std::string("vectors/") + GetParam().input);
   if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is not there";
   const auto before = ReadStandin();
   std::map<std::string, std::string> answers;
@@ -188,10 +189,9 @@ TEST_F(NpuTest, AnswersAreTheEmulatorsOnEachSetOfCores) {
 
 // The start of each core's internal memory lies in the driver's SRAM.
 TEST_F(NpuTest, InternalMemoryLiesInSramWhereTheDriverGivesIt) {
-  const std::string shared = integration::SharedFolder() + "/rknn/";
-  const std::string model = shared + "mobilenetv2_rk3588.rknn";
+  const std::string model = Shared("mobilenetv2_rk3588.rknn");
   if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is not there";
-  const std::string input = shared + "vectors/mobilenetv2_chelsea_in_u8.bin";
+  const std::string input = Shared("vectors/mobilenetv2_chelsea_in_u8.bin");
   constexpr uint64_t kTotal = 978944;
   constexpr uint64_t kPart = kTotal / 4 / 4096 * 4096;
   const auto before = ReadStandin();
@@ -222,12 +222,9 @@ TEST_F(NpuTest, InternalMemoryLiesInSramWhereTheDriverGivesIt) {
 
 class FaultyNpuTest : public NpuTest {
  protected:
-  static std::string Model() {
-    return integration::SharedFolder() + "/rknn/mobilenetv2_rk3588.rknn";
-  }
+  static std::string Model() { return Shared("mobilenetv2_rk3588.rknn"); }
   static std::string Input() {
-    return integration::SharedFolder() +
-           "/rknn/vectors/mobilenetv2_chelsea_in_u8.bin";
+    return Shared("vectors/mobilenetv2_chelsea_in_u8.bin");
   }
 };
 
