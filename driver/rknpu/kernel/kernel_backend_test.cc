@@ -90,6 +90,15 @@ TEST_F(KernelBackendTest, WithoutAnyCoreThereIsNoNpu) {
   EXPECT_EQ(kernel_.open_files(), 0U);
 }
 
+TEST(KernelBackendOpenTest, AnNpuWithoutCoresOrWithTooManyIsRefused) {
+  for (const uint32_t cores : {0U, 4U}) {
+    FakeKernel kernel;
+    const auto opened = KernelBackend::Open(kernel, kNode, {.cores = cores});
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(kernel.calls(), 0U);
+  }
+}
+
 TEST_F(KernelBackendTest, AHangCostsOneResetAndCoresAreTestedAgain) {
   Open();
   kernel_.TakeCount(uapi::kSubmit);

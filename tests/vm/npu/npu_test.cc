@@ -236,7 +236,7 @@ TEST_F(FaultyNpuTest, EachFaultIsALateFrame) {
   ASSERT_TRUE(Done(client->Do("init c " + Model())));
   const std::string right = Answer(*client, "c", Input());
   for (const char* fault : {"hang", "wrong_status", "lose_interrupt",
-                            "counter_zero", "reset_under"}) {
+                            "iommu_fault", "counter_zero", "reset_under"}) {
     const uint64_t resets = ReadStandin().at("resets");
     SetStandin(fault, 1);
     EXPECT_EQ(Answer(*client, "c", Input()), right) << fault;
@@ -244,6 +244,26 @@ TEST_F(FaultyNpuTest, EachFaultIsALateFrame) {
     // One that ends well at once is good news of the model.
     EXPECT_EQ(Answer(*client, "c", Input()), right) << fault;
   }
+  EXPECT_EQ(client->Exit(), 0);
+  EXPECT_EQ(EndDaemon(), 0);
+  ExpectNoBreach(before);
+}
+
+// The driver's counter says that nothing ran, and then it cannot reset the NPU:
+// the self-test decides, and the frame is late.
+TEST_F(FaultyNpuTest, AResetThatFailsIsSaidAndTriedAgain) {
+  if (!std::filesystem::exists(Model())) GTEST_SKIP();
+  const auto before = ReadStandin();
+  StartOn("auto");
+  const auto client = StartClient();
+  ASSERT_TRUE(Done(client->Do("init c " + Model())));
+  const std::string right = Answer(*client, "c", Input());
+  SetStandin("reset_fails", 1);
+  SetStandin("counter_zero", 1);
+  EXPECT_EQ(Answer(*client, "c", Input()), right);
+  EXPECT_THAT(daemon().log(), HasSubstr("the NPU was reset ("));
+  EXPECT_EQ(Answer(*client, "c", Input()), right);
+  SetStandin("reset_fails", 0);
   EXPECT_EQ(client->Exit(), 0);
   EXPECT_EQ(EndDaemon(), 0);
   ExpectNoBreach(before);

@@ -83,6 +83,8 @@ enum { CALLS = 6 };
 /* --- parameters ----------------------------------------------------------- */
 
 static int hang, wrong_status, counter_zero, reset_under, lose_interrupt;
+static int iommu_fault;             /* the NPU's access fails, and it stops */
+static int reset_fails;             /* of the next that somebody asks for */
 static int random_faults;           /* of 1000 submits */
 static unsigned int dead_cores;     /* as bits: their jobs never end */
 static unsigned int slowness = 500; /* the guest's NPU is that much slower */
@@ -92,6 +94,8 @@ module_param(wrong_status, int, 0644);
 module_param(counter_zero, int, 0644);
 module_param(reset_under, int, 0644);
 module_param(lose_interrupt, int, 0644);
+module_param(iommu_fault, int, 0644);
+module_param(reset_fails, int, 0644);
 module_param(random_faults, int, 0644);
 module_param(dead_cores, uint, 0644);
 module_param(slowness, uint, 0644);
@@ -359,6 +363,12 @@ static int call_sync(struct drm_device* dev, void* data,
   return error;
 }
 
+static bool take(int* count) {
+  if (*count <= 0) return false;
+  --*count;
+  return true;
+}
+
 static void reset_all(void) {
   mutex_lock(&lock);
   resets++;
@@ -370,6 +380,7 @@ static void reset_all(void) {
 static int call_action(struct drm_device* dev, void* data,
                        struct drm_file* file) {
   struct npu_action* args = data;
+  int error;
 
   calls[0]++;
   switch (args->flags) {
@@ -383,8 +394,11 @@ static int call_action(struct drm_device* dev, void* data,
       args->value = 1000000000;
       return 0;
     case 6:
-      reset_all();
-      return 0;
+      mutex_lock(&lock);
+      error = take(&reset_fails) ? -EIO : 0;
+      mutex_unlock(&lock);
+      if (!error) reset_all();
+      return error;
     case 18:
       args->value = 1;
       return 0;
@@ -397,12 +411,6 @@ static int call_action(struct drm_device* dev, void* data,
     default:
       return -EINVAL;
   }
-}
-
-static bool take(int* count) {
-  if (*count <= 0) return false;
-  --*count;
-  return true;
 }
 
 static int call_submit(struct drm_device* dev, void* data,
@@ -433,7 +441,8 @@ static int call_submit(struct drm_device* dev, void* data,
   }
   drm_gem_object_get(&bo->base);
   never = mask == 0 || mask == 5 || mask == 6 || (mask & dead_cores) ||
-          take(&hang) || take(&wrong_status) || take(&lose_interrupt);
+          take(&hang) || take(&wrong_status) || take(&lose_interrupt) ||
+          take(&iommu_fault);
   zero = !never && take(&counter_zero);
   under = !never && !zero && take(&reset_under);
   if (!never && random_faults && get_random_u32_below(1000) < random_faults) {
