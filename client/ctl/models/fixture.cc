@@ -317,6 +317,9 @@ Expected<FixtureComparison> CompareFixture(const std::string& model,
                 " of " + FormatCount(files.size(), "tensor") +
                 " differ; layers come before outputs, in the order in which "
                 "they run\n";
+  if (!has_layers && (*description).value("layers", Json()) != 0) {
+    output.text += "this device shows no layers: outputs alone were compared\n";
+  }
   output.json = {{"same", comparison.same},
                  {"compared", files.size()},
                  {"differences", std::move(differences)}};

@@ -231,10 +231,12 @@ class SelfTester {
             (wrong.empty() ? "right to the byte with masks " + right : wrong));
   }
 
-  // All networks in turn from each of the threads. `meanwhile` is called once
-  // they run.
-  void TestRuns(const char* step, const std::function<void()>& meanwhile) {
+  // All networks in turn from each of the threads, until `meanwhile` has ended,
+  // too. It is called once they run, and says what failed.
+  void TestRuns(const char* step,
+                const std::function<std::string()>& meanwhile) {
     std::atomic<uint64_t> left = options_.runs;
+    std::atomic<bool> meanwhile_ended = meanwhile == nullptr;
     std::atomic<uint64_t> done = 0;
     std::atomic<bool> stop = false;
     std::mutex mutex;
@@ -255,7 +257,7 @@ class SelfTester {
         uint64_t has = left;
         while (has != 0 && !left.compare_exchange_weak(has, has - 1)) {
         }
-        if (has == 0) return;
+        if (has == 0 && meanwhile_ended) return;
         const std::string wrong = WhatIsWrong(cases_[next], *networks[next]);
         if (!wrong.empty()) return fail(cases_[next].name + ": " + wrong);
         ++done;
@@ -264,7 +266,11 @@ class SelfTester {
     const auto begun = std::chrono::steady_clock::now();
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < cores_; ++i) threads.emplace_back(work);
-    if (meanwhile) meanwhile();
+    if (meanwhile != nullptr) {
+      const std::string what = meanwhile();
+      if (!what.empty()) fail(what);
+      meanwhile_ended = true;
+    }
     for (std::thread& thread : threads) thread.join();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun)
@@ -281,15 +287,14 @@ class SelfTester {
   }
 
   void TestReset() {
-    std::string fault;
-    TestRuns("reset", [&] {
-      for (int i = 0; i < kResets && fault.empty(); ++i) {
+    TestRuns("reset", [this]() -> std::string {
+      for (int i = 0; i < kResets; ++i) {
         std::this_thread::sleep_for(kBetweenResets);
         const Expected<Output> reset = Reset(options_.target);
-        if (!reset) fault = reset.error().message;
+        if (!reset) return reset.error().message;
       }
+      return {};
     });
-    if (!fault.empty()) Add("reset", Result::kFailed, fault);
   }
 
   void TestSram() {

@@ -168,8 +168,9 @@ TEST_F(NpuTest, AnswersAreTheEmulatorsOnEachSetOfCores) {
   const std::string model = integration::WriteFile(
       folder() + "/small.rknn",
       rknpu::testing::Build(rknpu::testing::SmallNetwork()));
-  const std::string input =
-      integration::WriteFile(folder() + "/x", std::string(60, '\x17'));
+  std::string pixels;
+  for (int i = 0; i < 60; ++i) pixels += static_cast<char>(i * 37);
+  const std::string input = integration::WriteFile(folder() + "/x", pixels);
   const auto before = ReadStandin();
   std::map<std::string, std::string> answers;
   for (const char* device : {"soft", "auto"}) {

@@ -29,7 +29,7 @@ base::Nanoseconds TimeOf(clockid_t clock) {
   return now.tv_sec * base::kSecond + now.tv_nsec;
 }
 
-// An emulated CPU is a hundred times slower than any board's.
+// Measured, as an emulated CPU may take so long for any send.
 base::Nanoseconds UsualTime() {
   static const base::Nanoseconds usual = [] {
     constexpr int kTries = 16;
