@@ -124,7 +124,8 @@ class Backend {
   // reset under the job by no fault of its own. DEADLINE_EXCEEDED: it did not
   // end, and the NPU was reset. Both may be run again, from its inputs on.
   virtual absl::Status Run(const NpuJob& job) = 0;
-  // Back to a known state, when no job runs.
+  // Back to a known state. A job that runs meanwhile ends first, or begins and
+  // ends as if nothing were. Thread: any.
   virtual absl::Status Reset() = 0;
   // Since the start.
   [[nodiscard]] virtual uint64_t resets() const { return 0; }

@@ -95,9 +95,6 @@ class Machine {
                    std::span<const std::span<const Task>> cores,
                    const RunOptions& options);
 
-  // Forgets the registers and tables of all cores. No job may run.
-  void Reset();
-
  private:
   struct Core;
   std::array<std::unique_ptr<Core>, kCores> cores_;

@@ -131,10 +131,6 @@ Machine::Machine() {
 }
 Machine::~Machine() = default;
 
-void Machine::Reset() {
-  for (auto& core : cores_) core->state.Reset();
-}
-
 absl::Status Machine::Run(const Memory& memory,
                           std::span<const std::span<const Task>> cores,
                           const RunOptions& options) {

@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <regex>
+#include <thread>
 #include <vector>
 
 #include "base/posix/memfd.h"
@@ -299,6 +302,36 @@ TEST_P(DeviceTest, AJobThatNobodyWantsEnds) {
 
   EXPECT_TRUE(result.status.ok() || absl::IsCancelled(result.status))
       << result.status;
+}
+
+// Each job that a reset meets is done right or ABORTED, on every core.
+TEST_P(DeviceTest, AResetSpoilsNoJob) {
+  auto model = Load(Network());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> runners;
+  for (uint32_t core = 0; core < device_->info().cores; ++core) {
+    runners.emplace_back([&, core] {
+      device_->EnterWorker();
+      auto bound = Bind(*model);
+      auto* const in = reinterpret_cast<float*>(bound->input(0).data());
+      std::fill_n(in, 60, 30.0F);
+      while (!stop.load()) {
+        const driver::JobResult result = bound->Run(core);
+        if (absl::IsAborted(result.status)) continue;
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        ASSERT_EQ(reinterpret_cast<float*>(bound->output(1).data())[59], 31);
+      }
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    std::promise<absl::Status> done;
+    device_->Reset([&](absl::Status status) { done.set_value(status); });
+    std::future<absl::Status> reset = done.get_future();
+    EXPECT_EQ(reset.wait_for(std::chrono::seconds(30)),
+              std::future_status::ready);
+  }
+  stop = true;
+  for (std::thread& runner : runners) runner.join();
 }
 
 TEST_P(DeviceTest, AModelSaysWhatItTakes) {

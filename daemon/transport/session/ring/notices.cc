@@ -2,13 +2,12 @@
 
 #include "daemon/transport/session/ring/notices.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/socket.h"
 #include "base/posix/unique_fd.h"
 
 namespace rknnd::transport {
@@ -33,12 +32,12 @@ base::Nanoseconds TimeOf(clockid_t clock) {
 base::Nanoseconds UsualTime() {
   static const base::Nanoseconds usual = [] {
     constexpr int kTries = 16;
-    const base::UniqueFd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!event.valid()) return kUsual;
+    const base::Expected<base::UniqueFd> event = base::MakeEventFd();
+    if (!event) return kUsual;
     base::Nanoseconds least = base::kSecond;
     for (int i = 0; i < kTries; ++i) {
       const base::Nanoseconds begin = TimeOf(CLOCK_THREAD_CPUTIME_ID);
-      eventfd_write(event.get(), 1);
+      base::SignalEventFd(event->get());
       least = std::min(least, TimeOf(CLOCK_THREAD_CPUTIME_ID) - begin);
     }
     return std::max(kUsual, kUsualTimes * least);
