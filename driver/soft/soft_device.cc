@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 #include <system_error>
+#include <typeinfo>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -20,6 +21,7 @@
 #include "driver/soft/import/rknn.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/threads.h"
+#include "driver/soft/matmul/matmul_model.h"
 #include "driver/soft/soft_model.h"
 
 namespace rknnd::soft {
@@ -53,6 +55,20 @@ absl::StatusOr<std::byte*> ArenaIn(const driver::Memory* memory,
                      program.info.internal_size, " needed"));
   }
   return bytes.data();
+}
+
+// Null: it is a network.
+const MatmulModel* AsMatmul(const driver::Model& model) {
+  return typeid(model) == typeid(MatmulModel)
+             ? static_cast<const MatmulModel*>(&model)
+             : nullptr;
+}
+
+std::span<const LayerTime> TimesOf(const driver::JobRequest& job) {
+  if (const MatmulModel* matmul = AsMatmul(*job.model)) {
+    return matmul->times(job.program);
+  }
+  return static_cast<const SoftModel&>(*job.model).program(job.program).times;
 }
 
 // Each core of the gang computes slices of its own.
@@ -125,6 +141,12 @@ absl::StatusOr<std::unique_ptr<driver::Model>> SoftDevice::Load(
     RKNND_ASSIGN_OR_RETURN(driver::ModelInfo info,
                            DescribeCompiled(request.bytes, name));
     return std::make_unique<DescribedModel>(std::move(info));
+  }
+  if (request.compiled.empty() && matmul::IsSpec(request.bytes)) {
+    RKNND_ASSIGN_OR_RETURN(std::unique_ptr<MatmulModel> model,
+                           MatmulModel::Load(request, soc_));
+    RKNND_RETURN_IF_ERROR(GrowScratch(model->scratch_size()));
+    return std::unique_ptr<driver::Model>(std::move(model));
   }
   SingleThreaded alone;
   // Libraries below throw; and a file that asks for more memory than there is
@@ -227,13 +249,11 @@ PacedRun SoftDevice::StartPaced(const driver::JobRequest& job) {
   paced.core_mask = MaskOf(job);
   paced.submitted = job.submitted;
   if (job.model->info().runnable.ok()) {
-    const Program& program =
-        static_cast<const SoftModel&>(*job.model).program(job.program);
-    paced.layers = program.times;
-    paced.slices = program.info.batch;
+    const uint32_t batch = job.model->info().programs[job.program].batch;
+    paced.layers = TimesOf(job);
+    paced.slices = batch;
     paced.parts =
-        std::min({program.info.batch,
-                  static_cast<uint32_t>(std::popcount(paced.core_mask)),
+        std::min({batch, static_cast<uint32_t>(std::popcount(paced.core_mask)),
                   static_cast<uint32_t>(job.gang_internal.size()) + 1});
   }
   return pacer_->Start(paced);
@@ -249,17 +269,15 @@ base::Nanoseconds SoftDevice::FinishPaced(const driver::JobRequest& job,
   if (ended > paced.end) return ended;
   // Layers, too, are seen to take what the SoC takes, and no more than the job
   // in all: conversions, which the model knows nothing of, take none.
-  const Program& program =
-      static_cast<const SoftModel&>(*job.model).program(job.program);
+  const std::span<const LayerTime> times = TimesOf(job);
   const auto modelled = [&](size_t layers, size_t first) {
     return static_cast<double>(
-        SimulateProgram(std::span(program.times).subspan(first, layers), soc_,
-                        paced.conditions));
+        SimulateProgram(times.subspan(first, layers), soc_, paced.conditions));
   };
-  const double all = modelled(program.times.size(), 0);
+  const double all = modelled(times.size(), 0);
   if (all <= 0) return ended;
   const double stretch = static_cast<double>(ended - paced.start) / all;
-  const size_t layers = std::min(program.times.size(), job.layer_times.size());
+  const size_t layers = std::min(times.size(), job.layer_times.size());
   for (size_t i = 0; i < layers; ++i) {
     job.layer_times[i] = static_cast<int64_t>(modelled(1, i) * stretch);
   }
@@ -282,13 +300,35 @@ absl::Status SoftDevice::RunJob(const driver::JobRequest& job,
 
 absl::Status SoftDevice::Compute(const driver::JobRequest& job,
                                  const StopSignal& stop) {
+  // Kept until the job is over: a model that is loaded meanwhile may replace
+  // what the cores have.
+  std::array<std::shared_ptr<base::Mapping>, Gang::kMaxCores> scratch;
+  const uint32_t mask = MaskOf(job);
+  for (uint32_t c = 0; c < cores_.size(); ++c) {
+    if ((mask >> c & 1) == 0) continue;
+    base::MutexLock lock(cores_[c]->mutex);
+    scratch[c] = cores_[c]->scratch;
+  }
+  Gang gang(scratch[job.core]->data());
+  for (uint32_t c = job.core + 1; c < cores_.size(); ++c) {
+    if (scratch[c] != nullptr && gang.size() < cpus_) {
+      gang.Join(cores_[c]->thread.get(), scratch[c]->data());
+    }
+  }
+  if (gang.size() > 1) gang.Rouse();
+  if (const MatmulModel* matmul = AsMatmul(*job.model)) {
+    return matmul->Run(job, gang, stop, clock_);
+  }
+  return RunNetwork(job, gang, scratch[job.core]->data(), stop);
+}
+
+absl::Status SoftDevice::RunNetwork(const driver::JobRequest& job, Gang& gang,
+                                    std::byte* scratch,
+                                    const StopSignal& stop) {
   SingleThreaded alone;
   const auto& model = static_cast<const SoftModel&>(*job.model);
   RKNND_RETURN_IF_ERROR(model.Ready());
   const Program& program = model.program(job.program);
-  // Kept until the job is over: a model that is loaded meanwhile may replace
-  // what the cores have.
-  std::array<std::shared_ptr<base::Mapping>, Gang::kMaxCores> scratch;
   RunMemory memory;
   RKNND_ASSIGN_OR_RETURN(memory.arena,
                          ArenaIn(job.internal, job.internal_offset, program));
@@ -296,21 +336,8 @@ absl::Status SoftDevice::Compute(const driver::JobRequest& job,
   memory.outputs = job.outputs;
   memory.sink = job.layer_sink;
   memory.stop = &stop;
-  const uint32_t mask = MaskOf(job);
-  for (uint32_t c = 0; c < cores_.size(); ++c) {
-    if ((mask >> c & 1) == 0) continue;
-    base::MutexLock lock(cores_[c]->mutex);
-    scratch[c] = cores_[c]->scratch;
-  }
-  memory.scratch = scratch[job.core]->data();
-  Gang gang(memory.scratch);
-  for (uint32_t c = job.core + 1; c < cores_.size(); ++c) {
-    if (scratch[c] != nullptr && gang.size() < cpus_) {
-      gang.Join(cores_[c]->thread.get(), scratch[c]->data());
-    }
-  }
+  memory.scratch = scratch;
   if (gang.size() > 1) {
-    gang.Rouse();
     // One after the other where somebody looks at what they leave.
     if (program.info.batch > 1 && !job.gang_internal.empty() &&
         job.layer_sink == nullptr) {

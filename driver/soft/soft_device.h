@@ -87,6 +87,8 @@ class SoftDevice final : public driver::Device {
                                 const PacedRun& paced, bool ok);
   absl::Status RunJob(const driver::JobRequest& job, const StopSignal& stop);
   absl::Status Compute(const driver::JobRequest& job, const StopSignal& stop);
+  absl::Status RunNetwork(const driver::JobRequest& job, Gang& gang,
+                          std::byte* scratch, const StopSignal& stop);
 
   // The time between two resets. Held by each job that begins in it: the last
   // to go tells whoever asked for the reset that ended it.

@@ -36,8 +36,9 @@ std::vector<CpuLevel> FindLevels() {
   };
   add(cpu_isa::sse41, __builtin_cpu_supports("sse4.1") != 0, CpuLevel::kSse41);
   add(cpu_isa::avx, __builtin_cpu_supports("avx") != 0, CpuLevel::kAvx);
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 &&
+                    __builtin_cpu_supports("fma") != 0 &&
+                    __builtin_cpu_supports("f16c") != 0;
   add(cpu_isa::avx2, avx2, CpuLevel::kAvx2);
   // oneDNN's levels with AVX-512 leave the 256-bit instructions out.
   const bool above = (isa & static_cast<unsigned>(cpu_isa::avx512_core)) ==
