@@ -1,6 +1,7 @@
 // Matrix products on the NPU, C = A x B, without a model: A is M x K, B is
 // K x N, C is M x N. Called by application programs (language models mostly);
-// threads, return codes and what "not supported yet" means as in rknn_api.h.
+// threads and return codes as in rknn_api.h. What each SoC multiplies and how
+// numbers are rounded: docs/matmul.md.
 // Names, values and layouts: vendor API release 2.3.2; written independently.
 
 #ifndef _RKNN_MATMUL_API_H
@@ -115,7 +116,9 @@ int rknn_matmul_create_dynamic_shape(rknn_matmul_ctx* ctx,
                                      rknn_matmul_shape dynamic_shapes[],
                                      rknn_matmul_io_attr io_attrs[]);
 
-// Binds memory to A, B or C, told by attr's name, until bound anew.
+// Binds memory to A, B or C, told by attr's name, until bound anew. The memory
+// may be filled before or after; it is read, in the layout of the context, when
+// a run begins.
 int rknn_matmul_set_io_mem(rknn_matmul_ctx ctx, rknn_tensor_mem* mem,
                            rknn_matmul_tensor_attr* attr);
 
@@ -124,7 +127,8 @@ int rknn_matmul_set_core_mask(rknn_matmul_ctx context,
                               rknn_core_mask core_mask);
 
 // Sets the scales and zero points of the matrix that `params` names; they are
-// copied. Without it: scale 1, zero point 0.
+// copied. Without it: scale 1, zero point 0. Scales are above 0; of B there are
+// as many as B_quant_type says, and zero points only where it ends in _ASYM.
 int rknn_matmul_set_quant_params(rknn_matmul_ctx context,
                                  rknn_quant_params* params);
 

@@ -19,7 +19,6 @@
 #include "base/values/half.h"
 #include "client/include/rknn_api.h"
 #include "client/include/rknn_custom_op.h"
-#include "client/include/rknn_matmul_api.h"
 #include "client/include/rknnd.h"
 #include "client/session/fake_daemon.h"
 
@@ -680,15 +679,6 @@ TEST_F(ApiTest, InfoOnlyContextDoesNotRun) {
 }
 
 TEST_F(ApiTest, WhatIsNotSupportedSaysSo) {
-  rknn_matmul_ctx matmul = 0;
-  rknn_matmul_info info = {};
-  auto io = std::make_unique<rknn_matmul_io_attr>();
-  EXPECT_LT(rknn_matmul_create(&matmul, &info, io.get()), 0);
-  EXPECT_STREQ(rknnd_last_error(),
-               "rknn_matmul_create: not supported in this version of rknnd");
-  EXPECT_LT(
-      rknn_B_normal_layout_to_native_layout(nullptr, nullptr, 32, 32, &info),
-      0);
   EXPECT_LT(rknn_register_custom_ops(context_, nullptr, 0), 0);
   rknn_custom_op_attr attr;
   attr.n_elems = 3;

@@ -256,26 +256,7 @@ RKNND_API int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
 RKNND_API int rknn_set_core_mask(rknn_context context,
                                  rknn_core_mask core_mask) {
   return CallOn("rknn_set_core_mask", context, [&](Context& found) -> Outcome {
-    const uint32_t mask = rknnd::client::RawNumber(core_mask);
-    // With one core it depends on the SoC what a mask is; the daemon knows.
-    const bool one_core = found.target().info().cores == 1;
-    switch (mask) {
-      case RKNN_NPU_CORE_AUTO:
-      case RKNN_NPU_CORE_0:
-      case RKNN_NPU_CORE_1:
-      case RKNN_NPU_CORE_2:
-      case RKNN_NPU_CORE_0_1:
-      case RKNN_NPU_CORE_0_1_2:
-      case RKNN_NPU_CORE_ALL:
-        break;
-      default:
-        if (one_core) break;
-        return WrongParameter(
-            "core_mask is none of RKNN_NPU_CORE_AUTO, _0, _1, _2, _0_1, "
-            "_0_1_2 and _ALL");
-    }
-    return ToOutcome(found.target().SetCoreMask(found.number(), mask),
-                     Subject::kContext);
+    return found.SetCoreMask(rknnd::client::RawNumber(core_mask));
   });
 }
 

@@ -61,6 +61,38 @@ void Context::set_origin(const ModelOrigin& origin) {
   origin_ = origin;
 }
 
+std::shared_ptr<Matmul> Context::matmul() const {
+  const base::MutexLock lock(mutex_);
+  return matmul_;
+}
+
+void Context::set_matmul(std::shared_ptr<Matmul> matmul) {
+  const base::MutexLock lock(mutex_);
+  matmul_ = std::move(matmul);
+}
+
+Outcome Context::SetCoreMask(uint32_t mask) {
+  // With one core it depends on the SoC what a mask is; the daemon knows.
+  const bool one_core = target_->info().cores == 1;
+  switch (mask) {
+    case RKNN_NPU_CORE_AUTO:
+    case RKNN_NPU_CORE_0:
+    case RKNN_NPU_CORE_1:
+    case RKNN_NPU_CORE_2:
+    case RKNN_NPU_CORE_0_1:
+    case RKNN_NPU_CORE_0_1_2:
+    case RKNN_NPU_CORE_ALL:
+      break;
+    default:
+      if (one_core) break;
+      return Fail(Code::kInvalidArgument,
+                  "core_mask is none of RKNN_NPU_CORE_AUTO, _0, _1, _2, _0_1, "
+                  "_0_1_2 and _ALL",
+                  Subject::kNone);
+  }
+  return ToOutcome(target_->SetCoreMask(number_, mask), Subject::kContext);
+}
+
 std::optional<rknn_tensor_mem> Context::ModelMemory() const {
   const base::MutexLock lock(mutex_);
   if (const auto weights = weight_memory_.lock()) return weights->api;

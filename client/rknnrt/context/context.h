@@ -34,6 +34,8 @@
 
 namespace rknnd::client {
 
+class Matmul;
+
 // Where a context's model came from.
 struct ModelOrigin {
   ModelId id{};
@@ -99,6 +101,9 @@ class Context {
   [[nodiscard]] LastRun last_run();
   [[nodiscard]] ModelOrigin origin() const;
   void set_origin(const ModelOrigin& origin);
+  // Null: it is one of a model. Set before anybody else has its handle.
+  [[nodiscard]] std::shared_ptr<Matmul> matmul() const;
+  void set_matmul(std::shared_ptr<Matmul> matmul);
   // Memory the program brought for the model: what it gave for the weights, or
   // else what holds the model's bytes.
   [[nodiscard]] std::optional<rknn_tensor_mem> ModelMemory() const;
@@ -108,6 +113,8 @@ class Context {
   // thread may still be on its way.
   base::Expected<void> Destroy();
 
+  // In force from the next run on; any number a program gave.
+  Outcome SetCoreMask(uint32_t mask);
   // Data set before, of another shape, is to be set again.
   Outcome SetShapes(std::span<const rknn_tensor_attr> attrs);
   Outcome SetInputs(std::span<const rknn_input> inputs);
@@ -189,6 +196,7 @@ class Context {
   bool runnable_ RKNND_GUARDED_BY(mutex_) = false;
   bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
   ModelOrigin origin_ RKNND_GUARDED_BY(mutex_);
+  std::shared_ptr<Matmul> matmul_ RKNND_GUARDED_BY(mutex_);
   // The program may destroy it at any time.
   std::weak_ptr<const TensorMemory> weight_memory_ RKNND_GUARDED_BY(mutex_);
   // Results that rknn_outputs_get allocated and that wait for their release:
