@@ -359,7 +359,7 @@ function(_rknnd_library_headers library exported)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
              BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR
-     NOT folder MATCHES "^(driver|daemon)" OR folder MATCHES "rknn_file|rknpu/(file|registers|text)|driver/matmul|tiles|dots|kernels")
+     NOT folder MATCHES "^(driver|daemon)" OR folder MATCHES "rknn_file|rknpu/(file|registers|text)|driver/(matmul|custom)|tiles|dots|kernels")
     return()
   endif()
   set(headers rknnd_library_headers)

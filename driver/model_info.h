@@ -97,6 +97,9 @@ struct ModelInfo {
   std::string name;  // the graph's
   uint64_t weight_size = 0;
   std::string custom_string;
+  // The operators that a program has to bring (driver/custom/custom_model.h);
+  // empty: none.
+  std::string custom_operators;
   std::string target_platform;
   // One per shape row; a fixed-shape model has one.
   std::vector<ProgramInfo> programs;

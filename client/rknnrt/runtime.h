@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/posix/mutex.h"
 #include "base/values/expected.h"
@@ -44,6 +45,10 @@ class Runtime {
   base::Expected<std::shared_ptr<Context>> FindContext(uint64_t handle);
   // Likewise; the handle is free afterwards.
   base::Expected<std::shared_ptr<Context>> RemoveContext(uint64_t handle);
+  // The handle is another context's, if it is still alive.
+  void ReplaceContext(uint32_t handle, std::shared_ptr<Context> context) {
+    contexts_.Fill(handle, std::move(context));
+  }
   // Asks `create(number)` for a context and gives it the number as its handle.
   template <class Create>
   base::Expected<uint32_t> AddContext(Create create) {

@@ -121,12 +121,29 @@ Expected<std::shared_ptr<const ModelDescription>> Target::CreateContext(
         Expected<ModelDescription> model =
             CreateOn(connection, request.number, record, duplicate_of);
         if (!model.ok()) return std::move(model).error();
+        // Parts of it may be asked for.
+        if (!model->custom_operators.empty()) {
+          if (Expected<void> kept = record.source->KeepBytes(); !kept.ok()) {
+            return std::move(kept).error();
+          }
+        }
         // Before another thread's rebuild can meet them.
         record.source->ForgetBytes();
         record_.contexts[request.number] = std::move(record);
         return std::make_shared<const ModelDescription>(*std::move(model));
       },
       SessionLink::Suspect::kYes);
+}
+
+Expected<ContextOrigin> Target::OriginOf(uint32_t context) {
+  return AskOf(
+      context,
+      [](Connection&, ContextRecord* record) -> Expected<ContextOrigin> {
+        if (record == nullptr) {
+          return Error{Code::kNotFound, "the context is gone"};
+        }
+        return ContextOrigin{record->source, record->core_mask};
+      });
 }
 
 Expected<void> Target::DestroyContext(uint32_t context) {

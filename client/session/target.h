@@ -43,6 +43,8 @@ class Target {
   base::Expected<std::shared_ptr<const ModelDescription>> CreateContext(
       const ContextRequest& request,
       const std::shared_ptr<ModelSource>& source);
+  // Where its model came from, and what was asked of it.
+  base::Expected<ContextOrigin> OriginOf(uint32_t context);
   // The number is free again, whatever the answer.
   base::Expected<void> DestroyContext(uint32_t context);
   base::Expected<void> SetCoreMask(uint32_t context, uint32_t core_mask);

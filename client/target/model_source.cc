@@ -201,6 +201,35 @@ Expected<std::shared_ptr<ModelSource>> ModelSource::OfBytes(
   return source;
 }
 
+Expected<std::shared_ptr<ModelSource>> ModelSource::ForCustomOperators(
+    const std::shared_ptr<ModelSource>& of,
+    const base::CustomOperatorsOption& custom) {
+  const std::shared_ptr<ModelSource>& plain =
+      of->plain_ == nullptr ? of : of->plain_;
+  if (!plain->has_bytes()) {
+    return Error{Code::kFailedPrecondition,
+                 "the model was given as bytes, which are no longer there, and "
+                 "has no operator that rknnd lacks: to override one that it "
+                 "has, give rknn_init the path of the model's file"};
+  }
+  std::shared_ptr<ModelSource> source(new ModelSource);
+  if (plain->kept_.valid()) {
+    Expected<UniqueFd> kept = base::Duplicate(plain->kept_.get());
+    if (!kept.ok()) return std::move(kept).error();
+    source->kept_ = *std::move(kept);
+  }
+  source->plain_ = plain;
+  source->path_ = plain->path_;
+  source->name_ = plain->name_;
+  source->slice_ = plain->slice_;
+  source->owner_ = plain->owner_;
+  source->hash_ = plain->hash_;
+  source->options_ = base::WithCustomOperators(plain->options_, custom);
+  HashOptions(source->hash_, source->options_.substr(plain->options_.size()));
+  source->id_ = base::Sha256(source->hash_).Finish();
+  return source;
+}
+
 void ModelSource::ShareWeightsOf(std::shared_ptr<ModelSource> owner) {
   owner_ = std::move(owner);
   const size_t hashed = options_.size();

@@ -15,6 +15,7 @@
 
 #include "base/posix/unique_fd.h"
 #include "base/values/expected.h"
+#include "base/values/model_options.h"
 #include "base/values/sha256.h"
 
 namespace rknnd::client {
@@ -50,6 +51,13 @@ class ModelSource {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& options() const { return options_; }
 
+  // A part of `of`, or the whole with such operators: a model with the same
+  // bytes and options of its own (base/values/model_options.h). `of` may be one
+  // of these. kFailedPrecondition when the bytes are gone.
+  static base::Expected<std::shared_ptr<ModelSource>> ForCustomOperators(
+      const std::shared_ptr<ModelSource>& of,
+      const base::CustomOperatorsOption& custom);
+
   // It takes what its file lacks from `owner`, which is part of its identity
   // from now on. Once, and first of all.
   void ShareWeightsOf(std::shared_ptr<ModelSource> owner);
@@ -84,7 +92,8 @@ class ModelSource {
   base::Sha256 hash_;  // of bytes and options so far
   ModelId id_{};
   std::shared_ptr<ModelSource> owner_;
-  base::UniqueFd kept_;  // sealed copy of bytes_
+  std::shared_ptr<ModelSource> plain_;  // without custom operators; null: this
+  base::UniqueFd kept_;                 // sealed copy of bytes_
   bool id_only_ = false;
 };
 

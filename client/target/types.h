@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "proto/wire/codec.h"
 
 namespace rknnd::client {
+
+class ModelSource;
 
 using TensorAttr = wire::TensorAttr;
 using InputShape = wire::InputShape;
@@ -44,6 +47,12 @@ struct ContextRequest {
   uint32_t duplicate_of = 0;  // a living context's number, 0: none
   uint32_t weights_of = 0;    // one whose model has this one's weights, 0: none
   uint32_t sram_limit = 0;    // KiB of SRAM at most; 0: no bound
+};
+
+// Of a context that is there.
+struct ContextOrigin {
+  std::shared_ptr<ModelSource> source;
+  uint32_t core_mask = 0;
 };
 
 // Memory for one input or output, and how its bytes are to be understood.

@@ -14,6 +14,7 @@
 #include "driver/soft/accuracy/layers_apart.h"
 #include "driver/soft/attached_memory.h"
 #include "driver/soft/compiled/compiled_form.h"
+#include "driver/soft/custom/custom_parts.h"
 #include "driver/soft/graph/passes.h"
 #include "driver/soft/import/onnx_import.h"
 #include "driver/soft/import/options.h"
@@ -100,6 +101,18 @@ absl::StatusOr<std::unique_ptr<SoftModel>> SoftModel::Compile(
                          ReadOptions(graph.metadata, request.options, name));
   RKNND_RETURN_IF_ERROR(CheckTarget(read.target_platform, soc, name));
   RKNND_RETURN_IF_ERROR(CheckRows(read, graph, name));
+  std::string custom_operators;
+  if (read.custom) {
+    if (const absl::Status fixed = FixInputs(nullptr, graph); !fixed.ok()) {
+      return base::Annotate(fixed, what);
+    }
+    absl::StatusOr<std::string> cut =
+        CutAtCustomOperators(*read.custom, OperatorTable::Get(), graph, read);
+    if (!cut.ok()) return base::Annotate(cut.status(), what);
+    custom_operators = *std::move(cut);
+  } else {
+    custom_operators = ListCustomOperators(graph, OperatorTable::Get());
+  }
   std::unique_ptr<SoftModel> model(new SoftModel(
       ExpectedWeights(graph), std::move(pool), request.share_weights));
   model->info_.name = graph.name;
@@ -122,6 +135,7 @@ absl::StatusOr<std::unique_ptr<SoftModel>> SoftModel::Compile(
   }
   RKNND_RETURN_IF_ERROR(model->weights_.Seal());
   model->info_.weight_size = model->weights_.size();
+  model->info_.custom_operators = std::move(custom_operators);
   model->info_.custom_string = std::move(read.custom_string);
   model->info_.target_platform = std::move(read.target_platform);
   model->recipe_->keeps = read.accuracy == Accuracy::kOff;

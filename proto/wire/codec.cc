@@ -175,6 +175,9 @@ base::Expected<std::vector<std::byte>> EncodeMessage(
   BindList<rknnd_v1_InputShape_fields, kMaxListedShapes>(raw.shapes,
                                                          message.shapes);
   raw.batch = message.batch;
+  Bytes custom{kMaxMemfdBody, nullptr, &message.custom_operators};
+  raw.custom_operators.funcs.encode = &EncodeBytes;
+  raw.custom_operators.arg = &custom;
   return EncodeFields(rknnd_v1_ContextInfo_fields, &raw);
 }
 
@@ -184,6 +187,9 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
   BindTensors(raw, message);
   BindList<rknnd_v1_InputShape_fields, kMaxListedShapes>(raw.shapes,
                                                          message.shapes);
+  Bytes custom{kMaxMemfdBody, &message.custom_operators, nullptr};
+  raw.custom_operators.funcs.decode = &DecodeBytes;
+  raw.custom_operators.arg = &custom;
   auto done = DecodeFields(body, rknnd_v1_ContextInfo_fields, &raw);
   if (!done.ok()) return done;
   message.weight_size = raw.weight_size;

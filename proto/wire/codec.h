@@ -111,6 +111,7 @@ struct ContextInfo {
   std::string custom_string;
   std::vector<InputShape> shapes;
   uint32_t batch = 1;
+  std::string custom_operators;
 };
 
 struct SetShapes {

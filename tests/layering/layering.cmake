@@ -16,6 +16,7 @@ set(rules
   "base/status:           base"
   "proto:                 base/values base/posix proto rknnd/v1"
   "driver:                base driver"
+  "driver/custom:         base/values driver/custom"
   "driver/matmul:         base/values driver/matmul"
   "driver/rknn_file:      base/values base/posix driver/rknn_file"
   "driver/rknpu/file:     base/values base/posix driver/rknn_file driver/rknpu/file"
@@ -35,7 +36,7 @@ set(rules
   "daemon/transport:      base proto rknnd/v1 driver daemon/core daemon/transport"
   "daemon:                base proto rknnd/v1 driver daemon"
   "client:                base/values base/posix proto rknnd/v1 client api"
-  "client/rknnrt:         base/values base/posix proto rknnd/v1 client driver/matmul api"
+  "client/rknnrt:         base/values base/posix proto rknnd/v1 client driver/custom driver/matmul api"
   "client/include:        api"
   "client/target:         base/values base/posix proto rknnd/v1 client/include client/target api"
   "client/session:        base/values base/posix proto rknnd/v1 client/include client/target client/session client/local client/remote api"
@@ -51,7 +52,7 @@ set(rules
 # Folder (as a regular expression on the path) and the includes it must not have,
 # of any origin, with the reason.
 set(bans
-  "^(base/(values|posix)|driver/(matmul|rknn_file)|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base/(values|posix)|driver/(custom|matmul|rknn_file)|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
   "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|target|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
   "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
   "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")

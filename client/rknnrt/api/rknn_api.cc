@@ -16,6 +16,7 @@
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/context/context.h"
 #include "client/rknnrt/context/make_context.h"
+#include "client/rknnrt/custom/custom_operators.h"
 #include "client/rknnrt/model_buffer.h"
 #include "client/rknnrt/profile.h"
 #include "client/rknnrt/runtime.h"
@@ -204,6 +205,11 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
 
 RKNND_API int rknn_destroy(rknn_context context) {
   return Call("rknn_destroy", [&]() -> Outcome {
+    const auto found = rknnd::client::Runtime::Get().FindContext(context);
+    if (found.ok() && rknnd::client::IsInCallback(**found)) {
+      return WrongParameter(
+          "a callback of the context's own custom operator may not destroy it");
+    }
     auto removed = rknnd::client::Runtime::Get().RemoveContext(context);
     if (!removed.ok()) {
       return Failure{std::move(removed).error(), Subject::kContext};

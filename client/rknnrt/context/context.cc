@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/rknnrt/context/match_tensor.h"
+#include "client/rknnrt/custom/custom_operators.h"
 #include "client/rknnrt/tensor.h"
 
 namespace rknnd::client {
@@ -30,6 +31,8 @@ Context::Context(uint32_t number, uint32_t flags,
       shape_chosen_(model_->shapes.empty()) {}
 
 Expected<void> Context::Destroy() {
+  const std::shared_ptr<CustomOperators> custom = this->custom();
+  if (custom != nullptr) custom->End();
   {
     const base::MutexLock lock(mutex_);
     destroyed_ = true;
@@ -61,6 +64,31 @@ void Context::set_origin(const ModelOrigin& origin) {
   origin_ = origin;
 }
 
+std::shared_ptr<CustomOperators> Context::custom() const {
+  const base::MutexLock lock(mutex_);
+  return custom_;
+}
+
+Expected<std::shared_ptr<Context>> Context::Become(
+    const std::shared_ptr<ModelSource>& whole,
+    std::shared_ptr<CustomOperators> custom) {
+  // The target has just loaded it.
+  if (Expected<void> gone = target_->DestroyContext(number_); !gone.ok()) {
+    return std::move(gone).error();
+  }
+  ContextRequest request;
+  request.number = number_;
+  request.flags = flags_;
+  auto model = target_->CreateContext(request, whole);
+  if (!model.ok()) return std::move(model).error();
+  auto context =
+      std::make_shared<Context>(number_, flags_, target_, *std::move(model));
+  context->set_origin(origin());
+  const base::MutexLock lock(context->mutex_);
+  context->custom_ = std::move(custom);
+  return context;
+}
+
 std::shared_ptr<Matmul> Context::matmul() const {
   const base::MutexLock lock(mutex_);
   return matmul_;
@@ -90,7 +118,11 @@ Outcome Context::SetCoreMask(uint32_t mask) {
                   "_0_1_2 and _ALL",
                   Subject::kNone);
   }
-  return ToOutcome(target_->SetCoreMask(number_, mask), Subject::kContext);
+  Expected<void> set = target_->SetCoreMask(number_, mask);
+  if (const auto parts = custom(); set.ok() && parts != nullptr) {
+    set = parts->SetCoreMask(mask);
+  }
+  return ToOutcome(std::move(set), Subject::kContext);
 }
 
 std::optional<rknn_tensor_mem> Context::ModelMemory() const {

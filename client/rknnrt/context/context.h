@@ -34,6 +34,7 @@
 
 namespace rknnd::client {
 
+class CustomOperators;
 class Matmul;
 
 // Where a context's model came from.
@@ -52,6 +53,11 @@ struct RunOptions {
   std::optional<int> fence_in;  // borrowed
   bool fence_out = false;
   uint32_t notice = 0;  // its end is a queue's to tell
+};
+
+// What the model's inputs and outputs are bound to.
+struct RunBindings {
+  std::vector<Binding> inputs, outputs;
 };
 
 // One that was started.
@@ -101,6 +107,13 @@ class Context {
   [[nodiscard]] LastRun last_run();
   [[nodiscard]] ModelOrigin origin() const;
   void set_origin(const ModelOrigin& origin);
+  // Null: it has none that are registered. Set as matmul() is.
+  [[nodiscard]] std::shared_ptr<CustomOperators> custom() const;
+  // The context under this one's number that has `custom`, of the model `whole`
+  // in the target. This one is not to be used any more.
+  base::Expected<std::shared_ptr<Context>> Become(
+      const std::shared_ptr<ModelSource>& whole,
+      std::shared_ptr<CustomOperators> custom);
   // Null: it is one of a model. Set before anybody else has its handle.
   [[nodiscard]] std::shared_ptr<Matmul> matmul() const;
   void set_matmul(std::shared_ptr<Matmul> matmul);
@@ -161,6 +174,9 @@ class Context {
   [[nodiscard]] base::Expected<FrameBinding> PlanFrame(
       uint32_t index, const rknnd_frame& frame,
       const PlaneMemory& memory) const;
+  // What a run on `set` has.
+  [[nodiscard]] RunBindings BindingsOf(uint32_t set) const
+      RKNND_REQUIRES(mutex_);
   // Not ok where the SoC's runtime has no memory of its own for tensors.
   [[nodiscard]] Outcome CheckGeneralPath() const;
   Outcome CheckRunnable(uint32_t set) RKNND_REQUIRES(mutex_);
@@ -197,6 +213,7 @@ class Context {
   bool destroyed_ RKNND_GUARDED_BY(mutex_) = false;
   ModelOrigin origin_ RKNND_GUARDED_BY(mutex_);
   std::shared_ptr<Matmul> matmul_ RKNND_GUARDED_BY(mutex_);
+  std::shared_ptr<CustomOperators> custom_ RKNND_GUARDED_BY(mutex_);
   // The program may destroy it at any time.
   std::weak_ptr<const TensorMemory> weight_memory_ RKNND_GUARDED_BY(mutex_);
   // Results that rknn_outputs_get allocated and that wait for their release:

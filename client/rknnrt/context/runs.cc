@@ -8,6 +8,7 @@
 
 #include "base/posix/hot_path.h"
 #include "client/rknnrt/context/context.h"
+#include "client/rknnrt/custom/custom_operators.h"
 
 namespace rknnd::client {
 
@@ -67,7 +68,19 @@ Outcome Context::CheckRunnable(uint32_t set) {
 }
 
 bool Context::IsAsync() const {
-  return (flags_ & RKNN_FLAG_ASYNC_MASK) != 0 && ports_.IsAllOwn();
+  return (flags_ & RKNN_FLAG_ASYNC_MASK) != 0 && ports_.IsAllOwn() &&
+         custom_ == nullptr;
+}
+
+RunBindings Context::BindingsOf(uint32_t set) const {
+  RunBindings bindings;
+  for (uint32_t i = 0; i < ports_.inputs(); ++i) {
+    bindings.inputs.push_back(ports_.Of(set, Direction::kInput, i).binding);
+  }
+  for (uint32_t i = 0; i < ports_.outputs(); ++i) {
+    bindings.outputs.push_back(ports_.Of(set, Direction::kOutput, i).binding);
+  }
+  return bindings;
 }
 
 LastRun Context::last_run() {
@@ -92,6 +105,12 @@ Outcome Context::RunBlocking(rknn_run_extend* extend,
         static_cast<uint32_t>(std::max<int32_t>(extend->timeout_ms, 0));
   }
   Conversions conversions;
+  if (IsInCallback(*this)) {
+    return Fail(Code::kFailedPrecondition,
+                "a callback of the context's own custom operator may not run "
+                "it",
+                Subject::kContext);
+  }
   {
     const base::MutexLock lock(mutex_);
     request.set = own_.in_bank();
@@ -102,12 +121,18 @@ Outcome Context::RunBlocking(rknn_run_extend* extend,
     if (!fence.ok()) return Failure{std::move(fence).error(), Subject::kNone};
     request.fence_in = *fence;
   }
+  std::shared_ptr<CustomOperators> custom;
+  RunBindings bindings;
   {
     const base::MutexLock lock(mutex_);
     conversions = ports_.ConversionsOf(request.set);
     request.frame = record_.BeginWaited();
+    custom = custom_;
+    if (custom != nullptr) bindings = BindingsOf(request.set);
   }
-  Expected<RunReport> report = target_->Run(request);
+  Expected<RunReport> report = custom == nullptr
+                                   ? target_->Run(request)
+                                   : custom->Run(request, bindings);
   if (!report.ok()) {
     const base::MutexLock lock(mutex_);
     record_.FailWaited(request.frame, report.error());
@@ -150,6 +175,12 @@ Outcome Context::StartRun(const RunOptions& options, bool vendor,
     return failure;
   };
   const base::MutexLock lock(mutex_);
+  if (custom_ != nullptr) {
+    return give_back(Fail(Code::kUnimplemented,
+                          "a context with custom operators runs by rknn_run "
+                          "alone, which waits for its end",
+                          Subject::kContext));
+  }
   record_.CountEnded();
   RecordedRun started;
   started.set = options.set;

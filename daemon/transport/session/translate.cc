@@ -206,7 +206,9 @@ absl::StatusOr<wire::ContextInfo> ToContextInfo(
         absl::StrCat("model '", model.name, "' has no program"));
   }
   if (model.programs.size() == 1) {
-    return ToContextInfo(core::ShapeChoice{&model, 0});
+    wire::ContextInfo info = ToContextInfo(core::ShapeChoice{&model, 0});
+    info.custom_operators = model.custom_operators;
+    return info;
   }
   // Without layers and tensors: there may be many, and this is the loop.
   const driver::ProgramInfo& first = model.programs[model.largest];

@@ -133,6 +133,19 @@ absl::Status Expand(Graph& graph, const Operator& op, const Node& node,
   return absl::OkStatus();
 }
 
+void AssumeShapes(Graph& graph, const Node& node) {
+  for (size_t i = 0; i < node.outputs.size() && !node.inputs.empty(); ++i) {
+    const ValueId like =
+        node.inputs[i < node.inputs.size() && node.inputs[i] != kNoValue ? i
+                                                                         : 0];
+    if (node.outputs[i] == kNoValue || like == kNoValue) continue;
+    Value& value = graph.value(node.outputs[i]);
+    if (value.shape.has_value()) continue;
+    value.shape = graph.value(like).shape;
+    value.type = graph.value(like).type;
+  }
+}
+
 bool HasBody(const Node& node) {
   return std::any_of(
       node.attributes.begin(), node.attributes.end(), [](const auto& named) {
@@ -144,7 +157,8 @@ bool HasBody(const Node& node) {
 }  // namespace
 
 absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
-                          Folder& folder, bool keep_dequantize) {
+                          Folder& folder, bool keep_dequantize,
+                          bool assume_shapes) {
   std::vector<bool> as_bytes =
       keep_dequantize ? ReadAsBytes(graph) : std::vector<bool>();
   size_t room = kMaxNodes;  // for what is written out
@@ -161,7 +175,10 @@ absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
         node.domain.empty() && (node.type == "Shape" || node.type == "Size");
     if (op == nullptr && !is_shape) {
       // An operator of somebody's own: the program ends before it, at run.
-      if (!node.domain.empty() || !IsOnnxOperator(node.type)) continue;
+      if (!node.domain.empty() || !IsOnnxOperator(node.type)) {
+        if (assume_shapes) AssumeShapes(graph, node);
+        continue;
+      }
       return absl::UnimplementedError(
           absl::StrCat(Named(node), " is not supported by the software NPU"));
     }

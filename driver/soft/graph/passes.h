@@ -36,9 +36,12 @@ void TurnImages(Graph& graph);
 // program may bring itself, shapes stay what the file declares.
 // `folder`: what all rounds of one model may cost.
 // `keep_dequantize`: weights stay 8-bit numbers with a scale, as long as passes
-// look for integer layers.
+// look for integer layers. `assume_shapes`: what such an operator makes and the
+// file gives no shape has that of its input of the same position, or else of
+// its first.
 absl::Status InferAndFold(Graph& graph, const OperatorTable& operators,
-                          Folder& folder, bool keep_dequantize = false);
+                          Folder& folder, bool keep_dequantize = false,
+                          bool assume_shapes = false);
 
 // UNIMPLEMENTED where a node reads what NonMaxSuppression makes: it would take
 // the rows that only fill up the output for boxes.

@@ -349,7 +349,10 @@ absl::StatusOr<ModelOptions> ReadOptions(
           Collect(YAML::Load(std::string(text.own)), model, 0, visits, below));
       collected.merge(below);
     }
-    return Interpret(collected, model, source);
+    RKNND_ASSIGN_OR_RETURN(ModelOptions options,
+                           Interpret(collected, model, source));
+    options.custom = text.custom;
+    return options;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("options of model '", model, "' in '", source,

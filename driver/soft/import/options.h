@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/values/model_options.h"
 #include "driver/soft/graph/graph.h"
 
 namespace rknnd::soft {
@@ -40,6 +42,8 @@ struct ModelOptions {
   // With one of them the model's custom string says which, so that who asked
   // for it can tell a device that has done so.
   Accuracy accuracy = Accuracy::kOff;
+  // Operators that a program computes (custom/custom_parts.h).
+  std::optional<base::CustomOperatorsOption> custom = {};
 };
 
 // `metadata` wins over `yaml`, whose last line may say whose weights are shared

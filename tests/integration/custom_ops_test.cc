@@ -1,0 +1,126 @@
+// Custom operators, by a C program that knows the vendor's headers and nothing
+// else, through each target, and over the daemon's death.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/posix/child_process.h"
+#include "driver/soft/testing/onnx_builder.h"
+#include "tests/integration/harness/client_process.h"
+#include "tests/integration/harness/files.h"
+#include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/patience.h"
+#include "tests/integration/harness/rknnctl.h"
+
+namespace rknnd::integration {
+namespace {
+
+using soft::testing::OnnxBuilder;
+
+class CustomOpsTest : public IntegrationTest {
+ protected:
+  // As tests/integration/programs/custom_ops.c has it. The file says nothing of
+  // the shapes behind the operators.
+  std::string Model() {
+    OnnxBuilder builder;
+    builder.Opset(1, "rknn_cst")
+        .Input("x", {1, 3, 4, 5})
+        .Node("Relu", {"x"}, {"a"}, "relu")
+        .Node("cstDual", {"a", "x"}, {"p", "q"}, "dual", "rknn_cst")
+        .Float("alpha", 0.5F)
+        .Ints("axes", {1, 2, 3});
+    auto* const name = builder.proto().mutable_graph()->mutable_node(1);
+    auto* const attribute = name->add_attribute();
+    attribute->set_name("name");
+    attribute->set_type(onnx::AttributeProto::STRING);
+    attribute->set_s("dual");
+    builder.Node("cstNeg", {"q"}, {"r"}, "negate", "rknn_cst")
+        .Node("Add", {"p", "a"}, {"s"}, "add")
+        .Node("Mul", {"s", "r"}, {"y"}, "multiply")
+        .Output("y", {1, 3, 4, 5})
+        .Output("q", {1, 3, 4, 5});
+    const std::vector<std::byte> bytes = builder.Bytes();
+    return WriteFile(
+        folder() + "/custom.onnx",
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+
+  int Run(const std::string& what, const std::string& target) {
+    return RunProgram(
+        {ProgramPath("tests/integration_custom_ops"), what, Model()}, target);
+  }
+};
+
+TEST_F(CustomOpsTest, TheProgramComputesThem) {
+  StartDaemon();
+  EXPECT_EQ(Run("run", daemon().target()), 0);
+  EXPECT_EQ(Held(), Holding(0, 0, 0));
+}
+
+TEST_F(CustomOpsTest, TheProgramComputesThemInTheOwnProcess) {
+  EXPECT_EQ(Run("run", kLocal), 0);
+}
+
+TEST_F(CustomOpsTest, MemoryThatIsBoundIsUsedAsItIs) {
+  StartDaemon();
+  EXPECT_EQ(Run("bound", daemon().target()), 0);
+}
+
+TEST_F(CustomOpsTest, WithoutThemARunNamesTheOperator) {
+  StartDaemon();
+  EXPECT_EQ(Run("without", daemon().target()), 0);
+}
+
+TEST_F(CustomOpsTest, AnOperatorOfTheStandardMayBeOverridden) {
+  StartDaemon();
+  EXPECT_EQ(Run("override", daemon().target()), 0);
+}
+
+TEST_F(CustomOpsTest, InitMayLeaveAnOperatorToTheLibrary) {
+  StartDaemon();
+  EXPECT_EQ(Run("decline", daemon().target()), 0);
+}
+
+TEST_F(CustomOpsTest, WhatIsWrongIsRefusedAndNothingIsLost) {
+  StartDaemon();
+  EXPECT_EQ(Run("wrong", daemon().target()), 0);
+  EXPECT_EQ(Held(), Holding(0, 0, 0));
+}
+
+TEST_F(CustomOpsTest, TheyOutliveTheDaemon) {
+  StartDaemon();
+  base::ChildProcess::Options options;
+  options.arguments = {ProgramPath("tests/integration_custom_ops"), "again",
+                       Model(), "3"};
+  options.environment = {{"RKNND_TARGET", daemon().target()}};
+  options.error_file = folder() + "/custom.log";
+  auto program = base::ChildProcess::Start(options);
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  for (int i = 0; i < 3; ++i) {
+    if (i != 0) {
+      KillDaemon();
+      RestartDaemon();
+      ASSERT_TRUE(program->WriteLine("").ok());
+    }
+    const auto line = program->ReadLine(kPatience);
+    ASSERT_TRUE(line.ok()) << line.error().message
+                           << ReadText(options.error_file);
+    EXPECT_EQ(*line, "run");
+  }
+  const auto code = program->Wait(kPatience);
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(*code, 0) << ReadText(options.error_file);
+}
+
+#ifdef RKNND_TESTS_TCP
+TEST_F(CustomOpsTest, AnotherMachineComputesTheRest) {
+  StartDaemon({.more = {"--grpc", "127.0.0.1:0", "--grpc-insecure"}});
+  EXPECT_EQ(Run("run", "tcp://" + daemon().grpc_address()), 0);
+}
+#endif
+
+}  // namespace
+}  // namespace rknnd::integration
