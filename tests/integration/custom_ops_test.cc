@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "driver/rknpu/testing/small_network.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "tests/integration/harness/client_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/models.h"
 #include "tests/integration/harness/patience.h"
 #include "tests/integration/harness/rknnctl.h"
 
@@ -113,6 +116,44 @@ TEST_F(CustomOpsTest, TheyOutliveTheDaemon) {
   const auto code = program->Wait(kPatience);
   ASSERT_TRUE(code.ok());
   EXPECT_EQ(*code, 0) << ReadText(options.error_file);
+}
+
+// A file whose last node nobody knows, and one that has a Reshape there.
+TEST_F(CustomOpsTest, CompiledModelsPauseAtTheirs) {
+  StartDaemon();
+  for (const char* type : {"cstFlat", "Reshape"}) {
+    rknpu::testing::ProgramSpec spec = rknpu::testing::SmallNetwork();
+    for (auto& node : spec.nodes) {
+      if (node.type == "Reshape") node.type = type;
+    }
+    const std::string model =
+        WriteFile(folder() + "/" + type + ".rknn", rknpu::testing::Build(spec));
+    for (const std::string& target : {daemon().target(), std::string(kLocal)}) {
+      EXPECT_EQ(RunProgram({ProgramPath("tests/integration_custom_ops"), "flat",
+                            model, type},
+                           target),
+                0)
+          << type;
+    }
+  }
+  EXPECT_EQ(Held(), Holding(0, 0, 0));
+}
+
+// With the answers of the vendor's own sample.
+TEST_F(CustomOpsTest, APublishedModelGivesItsAnswers) {
+  const std::string shared = SharedFolder() + "/rknn/";
+  const std::string vectors = shared + "vectors/dual_residual_";
+  if (!std::filesystem::exists(shared + "dual_residual_rk3588.rknn")) {
+    GTEST_SKIP() << "dual_residual_rk3588.rknn is not in RKNND_SHARED";
+  }
+  StartDaemon();
+  EXPECT_EQ(
+      RunProgram({ProgramPath("tests/integration_custom_ops"), "residual",
+                  shared + "dual_residual_rk3588.rknn",
+                  vectors + "input_0_nhwc.npy", vectors + "input_1_nhwc.npy",
+                  vectors + "output_0.bin", vectors + "output_1.bin"},
+                 daemon().target()),
+      0);
 }
 
 #ifdef RKNND_TESTS_TCP

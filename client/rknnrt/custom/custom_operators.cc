@@ -156,6 +156,7 @@ Expected<void> CustomOperators::MakeParts(uint32_t flags) {
     Expected<std::shared_ptr<ModelSource>> own =
         ModelSource::ForCustomOperators(source_, option);
     if (!own.ok()) return std::move(own).error();
+    std::shared_ptr<const ModelDescription> description;
     // A handle of its own, which no program gets: numbers are the target's.
     Expected<uint32_t> handle = Runtime::Get().AddContext(
         [&](uint32_t number) -> Expected<std::shared_ptr<Context>> {
@@ -164,6 +165,7 @@ Expected<void> CustomOperators::MakeParts(uint32_t flags) {
           request.flags = flags;
           auto described = target_->CreateContext(request, *own);
           if (!described.ok()) return std::move(described).error();
+          description = *described;
           return std::make_shared<Context>(number, flags, target_,
                                            *std::move(described));
         });
@@ -181,7 +183,15 @@ Expected<void> CustomOperators::MakeParts(uint32_t flags) {
         binding.buffer = buffer.number();
         binding.size = buffer.size();
         binding.type = model_.tensors[ports[i].index].type;
-        binding.layout = RKNN_TENSOR_UNDEFINED;
+        const std::vector<TensorAttr>& attrs =
+            reads ? description->inputs : description->outputs;
+        if (i >= attrs.size()) {
+          return Error{Code::kDataLoss,
+                       "a part of the model has other ports than it has"};
+        }
+        binding.layout = attrs[i].dims_count == kImageAxes
+                             ? RKNN_TENSOR_NCHW
+                             : RKNN_TENSOR_UNDEFINED;
         if (Expected<void> bound =
                 target_->Bind(part.context, direction, i, binding);
             !bound.ok()) {
@@ -434,8 +444,10 @@ Expected<Described> Describe(Context& context,
         request.flags = context.flags();
         auto answer = context.target().CreateContext(request, described.source);
         if (!answer.ok()) return std::move(answer).error();
+        // It has none of them.
+        const std::string& notes = (*answer)->custom_operators;
         Expected<custom::Model> model =
-            custom::Read((*answer)->custom_operators);
+            notes.empty() ? custom::Model() : custom::Read(notes);
         if (!model.ok()) {
           static_cast<void>(context.target().DestroyContext(number).ok());
           return std::move(model).error();
@@ -456,6 +468,7 @@ Expected<std::shared_ptr<CustomOperators>> MakeOperators(
     std::vector<rknn_custom_op> ops, std::shared_ptr<ModelSource>* whole) {
   Expected<Described> described = Describe(context, source, ops);
   if (!described.ok()) return std::move(described).error();
+  if (described->model.parts.empty()) return std::shared_ptr<CustomOperators>();
   *whole = described->source;
   Expected<std::shared_ptr<CustomOperators>> made =
       CustomOperators::Make(context.shared_target(), context.flags(), source,
@@ -472,18 +485,17 @@ Expected<std::shared_ptr<CustomOperators>> MakeOperators(
 Outcome RegisterCustomOperators(uint32_t handle, Context& context,
                                 std::span<const rknn_custom_op> ops) {
   static auto* const registering = new base::Mutex;
-  static thread_local bool inside = false;
-  if (inside || IsInCallback(context)) {
+  static std::atomic<std::thread::id> inside{};
+  if (inside.load() == std::this_thread::get_id() || IsInCallback(context)) {
     return Failure{{Code::kFailedPrecondition,
                     "a callback of a custom operator may not register others"},
                    Subject::kContext};
   }
   const base::MutexLock lock(*registering);
-  inside = true;
+  inside = std::this_thread::get_id();
   struct Leave {
-    bool& inside;
-    ~Leave() { inside = false; }
-  } const leave{inside};
+    ~Leave() { inside = std::thread::id(); }
+  } const leave;
   if (context.matmul() != nullptr) {
     return Failure{{Code::kInvalidArgument,
                     "a context of rknn_matmul_create has no operators"},
@@ -505,6 +517,7 @@ Outcome RegisterCustomOperators(uint32_t handle, Context& context,
   Expected<std::shared_ptr<CustomOperators>> made =
       MakeOperators(context, source, all, &whole);
   // What the program leaves to the device is the device's.
+  if (made.ok() && *made == nullptr) return {};
   if (made.ok() && !(*made)->declined().empty()) {
     const std::vector<std::string> declined = (*made)->declined();
     std::erase_if(all, [&declined](const rknn_custom_op& op) {

@@ -115,26 +115,32 @@ absl::StatusOr<CpuNode::Value> CpuNode::ValueOf(const ProgramFile& file,
   return value;
 }
 
-absl::StatusOr<CpuNode> CpuNode::Make(const ProgramFile& file, uint32_t n) {
-  const Node& node = file.nodes[n];
-  constexpr std::pair<const char*, Kind> kKinds[] = {
+std::optional<CpuNode::Kind> CpuNode::KindOf(std::string_view type) {
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {
       {"Reshape", Kind::kReshape},
       {"Transpose", Kind::kTranspose},
       {"Div", Kind::kDiv},
       {"ArgMax", Kind::kArgMax},
       {"exSoftmax13", Kind::kSoftmax},
       {"Softmax", Kind::kSoftmax}};
-  const auto* kind =
-      std::find_if(std::begin(kKinds), std::end(kKinds),
-                   [&](const auto& known) { return node.type == known.first; });
-  if (kind == std::end(kKinds)) {
+  for (const auto& [name, kind] : kKinds) {
+    if (name == type) return kind;
+  }
+  return std::nullopt;
+}
+
+bool CpuNode::Knows(std::string_view type) { return KindOf(type).has_value(); }
+
+absl::StatusOr<CpuNode> CpuNode::Make(const ProgramFile& file, uint32_t n) {
+  const Node& node = file.nodes[n];
+  const std::optional<Kind> kind = KindOf(node.type);
+  if (!kind) {
     return Refuse(node,
                   "the file leaves it to the CPU, and its operator is not "
-                  "known here; a custom operator can only be run by the "
-                  "program that registers it");
+                  "known here");
   }
   CpuNode made;
-  made.kind_ = kind->second;
+  made.kind_ = *kind;
   // Shapes of a Reshape and scratch follow the inputs that count.
   const size_t inputs = made.kind_ == Kind::kDiv ? 2 : 1;
   if (node.inputs.size() < inputs || node.outputs.empty()) {

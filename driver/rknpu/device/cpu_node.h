@@ -3,14 +3,16 @@
 // two jobs of the NPU. Real numbers are computed in float32 and rounded to the
 // nearest.
 //
-// Other nodes are refused by name while the model is loaded: operators that a
-// program registers cannot be part of a program of the daemon. Thread: any.
+// Other nodes are operators that a program computes itself (custom_parts.h).
+// Thread: any.
 
 #ifndef DRIVER_RKNPU_DEVICE_CPU_NODE_H_
 #define DRIVER_RKNPU_DEVICE_CPU_NODE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -22,6 +24,7 @@ namespace rknnd::rknpu {
 
 class CpuNode {
  public:
+  static bool Knows(std::string_view type);
   // `file` outlives the result.
   static absl::StatusOr<CpuNode> Make(const ProgramFile& file, uint32_t node);
 
@@ -31,6 +34,7 @@ class CpuNode {
 
  private:
   enum class Kind : uint8_t { kReshape, kTranspose, kDiv, kArgMax, kSoftmax };
+  static std::optional<Kind> KindOf(std::string_view type);
   struct Value {
     uint32_t index = 0;
     const Tensor* tensor = nullptr;

@@ -260,50 +260,62 @@ absl::StatusOr<std::span<std::byte>> Port::Bound(
                        static_cast<size_t>(layout.slice_bytes));
 }
 
+absl::Status Port::ReadDense(const driver::TensorBinding& binding,
+                             uint32_t slice, std::byte* scratch) const {
+  std::byte* const rest = RestOf(scratch);
+  if (binding.frame != nullptr) {
+    return soft::ReadFrame(*io_, *binding.frame, Dense(), scratch, rest);
+  }
+  soft::ClientLayout layout;
+  RKNND_ASSIGN_OR_RETURN(const std::span<std::byte> range,
+                         Bound(binding, slice, layout));
+  if (driver::Guarded(range, [&] {
+        soft::ReadInput(layout, range.data(), Dense(), scratch, rest,
+                        io_->conversion());
+      })) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the memory bound to input '", attr_.name,
+      "' went away during the job: its file was truncated or punched"));
+}
+
+absl::Status Port::WriteDense(const driver::TensorBinding& binding,
+                              uint32_t slice, std::byte* scratch) const {
+  soft::ClientLayout layout;
+  RKNND_ASSIGN_OR_RETURN(const std::span<std::byte> range,
+                         Bound(binding, slice, layout));
+  if (driver::Guarded(range, [&] {
+        soft::WriteOutput(layout, range.data(), Dense(), scratch,
+                          RestOf(scratch), io_->conversion());
+      })) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the memory bound to output '", attr_.name,
+      "' went away during the job: its file was truncated or punched"));
+}
+
 absl::Status Port::Read(const driver::TensorBinding& binding, uint32_t slice,
                         std::byte* native, std::byte* scratch) const {
-  std::byte* const dense = scratch;
-  std::byte* const halves = dense + Up(native_.elements() * 8);
-  std::byte* const rest = halves + Up(native_.dense_bytes());
-  if (binding.frame != nullptr) {
-    RKNND_RETURN_IF_ERROR(
-        soft::ReadFrame(*io_, *binding.frame, Dense(), dense, rest));
-  } else {
-    soft::ClientLayout layout;
-    RKNND_ASSIGN_OR_RETURN(const std::span<std::byte> range,
-                           Bound(binding, slice, layout));
-    if (!driver::Guarded(range, [&] {
-          soft::ReadInput(layout, range.data(), Dense(), dense, rest,
-                          io_->conversion());
-        })) {
-      return absl::DataLossError(absl::StrCat(
-          "the memory bound to input '", attr_.name,
-          "' went away during the job: its file was truncated or punched"));
-    }
-  }
-  Pack(dense, native, halves);
+  RKNND_RETURN_IF_ERROR(ReadDense(binding, slice, scratch));
+  Pack(scratch, native, HalvesOf(scratch));
   return absl::OkStatus();
 }
 
 absl::Status Port::Write(const std::byte* native,
                          const driver::TensorBinding& binding, uint32_t slice,
                          std::byte* scratch) const {
-  std::byte* const dense = scratch;
-  std::byte* const halves = dense + Up(native_.elements() * 8);
-  std::byte* const rest = halves + Up(native_.dense_bytes());
-  soft::ClientLayout layout;
-  RKNND_ASSIGN_OR_RETURN(const std::span<std::byte> range,
-                         Bound(binding, slice, layout));
-  Unpack(native, dense, halves);
-  if (!driver::Guarded(range, [&] {
-        soft::WriteOutput(layout, range.data(), Dense(), dense, rest,
-                          io_->conversion());
-      })) {
-    return absl::DataLossError(absl::StrCat(
-        "the memory bound to output '", attr_.name,
-        "' went away during the job: its file was truncated or punched"));
-  }
-  return absl::OkStatus();
+  Unpack(native, scratch, HalvesOf(scratch));
+  return WriteDense(binding, slice, scratch);
+}
+
+std::byte* Port::HalvesOf(std::byte* scratch) const {
+  return scratch + Up(native_.elements() * 8);
+}
+
+std::byte* Port::RestOf(std::byte* scratch) const {
+  return HalvesOf(scratch) + Up(native_.dense_bytes());
 }
 
 }  // namespace rknnd::rknpu

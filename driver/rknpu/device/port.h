@@ -64,11 +64,20 @@ class Port {
   absl::Status Write(const std::byte* native,
                      const driver::TensorBinding& binding, uint32_t slice,
                      std::byte* scratch) const;
+  // The same to and from the start of `scratch`: the tensor as dense numbers,
+  // as the conversions have it (Unpack).
+  absl::Status ReadDense(const driver::TensorBinding& binding, uint32_t slice,
+                         std::byte* scratch) const;
+  absl::Status WriteDense(const driver::TensorBinding& binding, uint32_t slice,
+                          std::byte* scratch) const;
   // The tensor as dense numbers, as the conversions have it: int8, or float32.
   void Unpack(const std::byte* native, std::byte* dense,
               std::byte* scratch) const;
 
  private:
+  // Of scratch: behind the dense numbers.
+  std::byte* HalvesOf(std::byte* scratch) const;
+  std::byte* RestOf(std::byte* scratch) const;
   void TakeNativeSizes(const Tensor& tensor, uint32_t batch);
   void Pack(const std::byte* dense, std::byte* native,
             std::byte* scratch) const;

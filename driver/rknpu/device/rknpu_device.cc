@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
 #include "driver/soft/described_model.h"
 #include "driver/soft/import/rknn.h"
 
@@ -52,6 +53,9 @@ absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Load(
       return std::unique_ptr<driver::Model>(*std::move(model));
     }
     if (absl::IsResourceExhausted(model.status())) return model.status();
+    // A part of a model has nothing to be described.
+    const auto text = base::SplitModelOptions(request.options);
+    if (!text.ok() || text->custom) return model.status();
     return Describe(request, model.status());
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/rknpu/checker.h"
 #include "driver/rknpu/device/internal_tensors.h"
@@ -83,6 +84,7 @@ absl::StatusOr<std::unique_ptr<RknpuModel>> RknpuModel::Load(
         npu.platform, "': only programs for '", kPlatform,
         "' can be run, where the NPU is one"));
   }
+  RKNND_RETURN_IF_ERROR(model->CutAtCustomOperators(request));
   RKNND_ASSIGN_OR_RETURN(model->placement_, PlaceTensors(file));
   RKNND_RETURN_IF_ERROR(model->MakePorts());
   RKNND_RETURN_IF_ERROR(model->MakeSteps(npu.cores));
@@ -94,6 +96,34 @@ absl::StatusOr<std::unique_ptr<RknpuModel>> RknpuModel::Load(
   for (Tensor& tensor : model->file_.tensors) tensor.data = {};
   for (Node& node : model->file_.nodes) node.custom_attributes = {};
   return model;
+}
+
+absl::Status RknpuModel::CutAtCustomOperators(
+    const driver::LoadRequest& request) {
+  RKNND_ASSIGN_OR_RETURN(
+      const base::ModelOptionsText text,
+      base::ToStatusOr(base::SplitModelOptions(request.options)));
+  const std::vector<std::string> types =
+      text.custom ? text.custom->types : std::vector<std::string>();
+  RKNND_ASSIGN_OR_RETURN(custom_, CustomParts::Of(file_, types));
+  if (custom_.empty()) {
+    if (text.custom && text.custom->part.value_or(0) != 0) {
+      return absl::InvalidArgumentError("the model has no custom operators");
+    }
+    return absl::OkStatus();
+  }
+  if (file_.batch > 1) {
+    return absl::UnimplementedError(
+        "a compiled model with a batch cannot have custom operators");
+  }
+  if (text.custom) part_ = text.custom->part;
+  if (part_) return custom_.CutPorts(*part_, file_);
+  info_.custom_operators = custom_.Describe(file_);
+  stop_ = absl::UnimplementedError(
+      absl::StrCat(custom_.First(file_),
+                   " has nobody who computes it: register it with "
+                   "rknn_register_custom_ops"));
+  return absl::OkStatus();
 }
 
 absl::Status RknpuModel::MakePorts() {
@@ -114,13 +144,19 @@ absl::Status RknpuModel::MakeSteps(uint32_t cores) {
   for (uint32_t set = 1; set <= std::min(cores, kMostCores); ++set) {
     if (!HasLists(file_, set)) continue;
     RKNND_ASSIGN_OR_RETURN(schedules_[set - 1], MakeSchedule(file_, set));
+    if (!part_) continue;
+    schedules_[set - 1] =
+        custom_.StepsOf(*part_, std::move(schedules_[set - 1]));
   }
   RKNND_ASSIGN_OR_RETURN(const CheckedPorts checked,
                          CheckProgram(file_, placement_, schedules_));
   cpu_nodes_.resize(file_.nodes.size());
   for (const std::vector<Step>& schedule : schedules_) {
     for (const Step& step : schedule) {
-      if (!step.on_cpu || cpu_nodes_[step.node].has_value()) continue;
+      if (!step.on_cpu || cpu_nodes_[step.node].has_value() ||
+          custom_.Has(step.node)) {
+        continue;
+      }
       RKNND_ASSIGN_OR_RETURN(cpu_nodes_[step.node],
                              CpuNode::Make(file_, step.node));
     }

@@ -30,6 +30,7 @@
 #include "driver/rknpu/backend.h"
 #include "driver/rknpu/checker.h"
 #include "driver/rknpu/device/cpu_node.h"
+#include "driver/rknpu/device/custom_parts.h"
 #include "driver/rknpu/device/port.h"
 #include "driver/rknpu/file/program_file.h"
 #include "driver/rknpu/placement.h"
@@ -96,6 +97,8 @@ class RknpuModel final : public driver::Model {
 
   RknpuModel() = default;
   absl::Status MakePorts();
+  // What a program computes itself, and which part of the file this is.
+  absl::Status CutAtCustomOperators(const driver::LoadRequest& request);
   absl::Status MakeSteps(uint32_t cores);
   void AllowDirect(const CheckedPorts& checked);
   absl::Status PlaceConstants(Backend& backend);
@@ -112,6 +115,8 @@ class RknpuModel final : public driver::Model {
   absl::Status RunTasks(Running& run, const Piece& piece) const;
   absl::Status RunCpuNode(Running& run, uint32_t node) const;
   absl::Status RunPorts(Running& run, driver::Direction direction) const;
+  // The input that is this output too, of a part.
+  [[nodiscard]] std::optional<size_t> PassedFrom(size_t output) const;
   absl::Status EndNode(Running& run, uint32_t node) const;
   absl::Status Show(Running& run, uint32_t node) const;
   // A part of attached memory, for the NPU.
@@ -125,6 +130,9 @@ class RknpuModel final : public driver::Model {
   Backend* backend_ = nullptr;
   driver::ModelInfo info_;
   ProgramFile file_;  // its constants are gone after Load
+  CustomParts custom_;
+  std::optional<uint32_t> part_;  // nothing: the whole file
+  absl::Status stop_;  // why no job of the whole can run: who computes it?
   Placement placement_;
   std::optional<AddressWords> address_words_;
   std::vector<Port> inputs_, outputs_;

@@ -84,6 +84,7 @@ bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 absl::Status RknpuModel::Run(const driver::JobRequest& job,
                              const Around& around) const {
+  if (!stop_.ok()) return stop_;
   Core& core = *cores_[job.core];
   Running run{job, *around.clock, around.stop_too, core, around.scratch};
   RKNND_ASSIGN_OR_RETURN(run.arena, InternalOf(job, file_.internal_bytes));
@@ -245,7 +246,12 @@ absl::Status RknpuModel::RunPorts(Running& run,
     if (!reads) {
       RKNND_RETURN_IF_ERROR(Sync(run, port.tensor(), SyncSide::kFromNpu));
     }
-    if (converted) {
+    if (const std::optional<size_t> from = PassedFrom(i); !reads && from) {
+      RKNND_RETURN_IF_ERROR(inputs_[*from].ReadDense(run.job.inputs[*from],
+                                                     run.slice, run.scratch));
+      RKNND_RETURN_IF_ERROR(
+          port.WriteDense(bindings[i], run.slice, run.scratch));
+    } else if (converted) {
       RKNND_RETURN_IF_ERROR(
           reads ? port.Read(bindings[i], run.slice, native, run.scratch)
                 : port.Write(native, bindings[i], run.slice, run.scratch));
@@ -263,6 +269,16 @@ absl::Status RknpuModel::RunPorts(Running& run,
     }
   }
   return absl::OkStatus();
+}
+
+// What a custom operator made reaches the model's output as it is: the NPU's
+// form of it has fewer bits.
+std::optional<size_t> RknpuModel::PassedFrom(size_t output) const {
+  if (!part_ || output >= outputs_.size()) return std::nullopt;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].tensor() == outputs_[output].tensor()) return i;
+  }
+  return std::nullopt;
 }
 
 absl::Status RknpuModel::RunStep(Running& run, const Step& step) const {

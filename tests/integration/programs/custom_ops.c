@@ -7,7 +7,14 @@
  *   custom_ops without MODEL  runs without: an error that names the operator
  *   custom_ops override MODEL Relu is the program's: x * x
  *   custom_ops decline MODEL  init leaves Relu to the library
+ *   custom_ops flat MODEL TYPE  a compiled model: x, 1x3x4x5, gives Relu(x)
+ * and, through an operator TYPE that twice as much comes out of, x + 1, as 1x60
  *   custom_ops wrong MODEL    what must be refused
+ *   custom_ops residual MODEL X Y P Q
+ *                             another model: cstDualResidual, whose p is
+ *                             x * alpha - y and whose q is y * alpha - x, of
+ *                             files of floats (X and Y with a header of NumPy,
+ *                             NHWC; P and Q without, NCHW)
  *
  * MODEL takes x, 1x3x4x5, and gives y and q:
  *   a = Relu(x); p, q = cstDual(a, x); r = cstNeg(q); y = (p + a) * r
@@ -281,6 +288,105 @@ static void wrong(rknn_context context) {
   EXPECT(infer(context, 2, 0) == 0);
 }
 
+static int residual(rknn_custom_op_context* op, rknn_custom_op_tensor* inputs,
+                    uint32_t n_inputs, rknn_custom_op_tensor* outputs,
+                    uint32_t n_outputs) {
+  rknn_custom_op_attr alpha;
+  rknn_custom_op_get_op_attr(op, "alpha", &alpha);
+  EXPECT(n_inputs == 2 && n_outputs == 2 && alpha.n_elems == 1);
+  EXPECT(alpha.dtype == RKNN_TENSOR_FLOAT32);
+  const float by = *(float*)alpha.data;
+  for (uint32_t i = 0; i < inputs[0].attr.n_elems; ++i) {
+    const float x = data_of(&inputs[0])[i], y = data_of(&inputs[1])[i];
+    data_of(&outputs[0])[i] = x * by - y;
+    data_of(&outputs[1])[i] = y * by - x;
+  }
+  return 0;
+}
+
+static int twice_as_much(rknn_custom_op_context* op,
+                         rknn_custom_op_tensor* inputs, uint32_t n_inputs,
+                         rknn_custom_op_tensor* outputs, uint32_t n_outputs) {
+  (void)op;
+  EXPECT(n_inputs == 1 && n_outputs == 1);
+  EXPECT(inputs[0].attr.n_dims == 4 && outputs[0].attr.n_dims == 2);
+  EXPECT(outputs[0].attr.dims[1] == COUNT);
+  for (int i = 0; i < COUNT; ++i) {
+    data_of(&outputs[0])[i] = 2 * data_of(&inputs[0])[i];
+  }
+  return 0;
+}
+
+static void run_flat(rknn_context context, const char* type) {
+  float x[COUNT];
+  rknn_custom_op op = operator_of(type, twice_as_much);
+  rknn_input input;
+  rknn_output outputs[2];
+  MUST(rknn_register_custom_ops(context, &op, 1));
+  for (int mask = 1; mask < 8; mask = 2 * mask + 1) {
+    MUST(rknn_set_core_mask(context, (rknn_core_mask)mask));
+    for (int i = 0; i < COUNT; ++i) x[i] = (float)(i - 30);
+    memset(&input, 0, sizeof input);
+    memset(outputs, 0, sizeof outputs);
+    input.buf = x;
+    input.size = sizeof x;
+    input.type = RKNN_TENSOR_FLOAT32;
+    input.fmt = RKNN_TENSOR_NCHW;
+    outputs[0].want_float = outputs[1].want_float = 1;
+    outputs[1].index = 1;
+    MUST(rknn_inputs_set(context, 1, &input));
+    MUST(rknn_run(context, NULL));
+    MUST(rknn_outputs_get(context, 2, outputs, NULL));
+    for (int i = 0; i < COUNT; ++i) {
+      EXPECT(((float*)outputs[0].buf)[i] == (x[i] > 0 ? x[i] : 0));
+      EXPECT(((float*)outputs[1].buf)[i] == 2 * (x[i] + 1));
+    }
+    MUST(rknn_outputs_release(context, 2, outputs));
+  }
+}
+
+static float* read_floats(const char* path, size_t count) {
+  FILE* file = fopen(path, "rb");
+  float* numbers = malloc(count * sizeof *numbers);
+  if (file == NULL || numbers == NULL) exit(2);
+  fseek(file, -(long)(count * sizeof *numbers), SEEK_END);
+  if (fread(numbers, sizeof *numbers, count, file) != count) exit(2);
+  fclose(file);
+  return numbers;
+}
+
+static void run_residual(rknn_context context, char** files) {
+  enum { kCount = 300 };
+  rknn_custom_op op = operator_of("cstDualResidual", residual);
+  rknn_input inputs[2];
+  rknn_output outputs[2];
+  MUST(rknn_register_custom_ops(context, &op, 1));
+  memset(inputs, 0, sizeof inputs);
+  memset(outputs, 0, sizeof outputs);
+  for (uint32_t i = 0; i < 2; ++i) {
+    inputs[i].index = outputs[i].index = i;
+    inputs[i].buf = read_floats(files[i], kCount);
+    inputs[i].size = kCount * sizeof(float);
+    inputs[i].type = RKNN_TENSOR_FLOAT32;
+    inputs[i].fmt = RKNN_TENSOR_NHWC;
+    outputs[i].want_float = 1;
+  }
+  MUST(rknn_inputs_set(context, 2, inputs));
+  MUST(rknn_run(context, NULL));
+  MUST(rknn_outputs_get(context, 2, outputs, NULL));
+  for (uint32_t i = 0; i < 2; ++i) {
+    float* want = read_floats(files[2 + i], kCount);
+    EXPECT(outputs[i].size == kCount * sizeof(float));
+    for (int j = 0; j < kCount; ++j) {
+      const float off = ((float*)outputs[i].buf)[j] - want[j];
+      EXPECT(off < 0.0011f && off > -0.0011f);
+    }
+    free(want);
+    free(inputs[i].buf);
+  }
+  MUST(rknn_outputs_release(context, 2, outputs));
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   rknn_context context = 0;
@@ -288,6 +394,10 @@ int main(int argc, char** argv) {
   current = context;
   if (strcmp(argv[1], "without") == 0) {
     EXPECT(infer(context, 0, 0) < 0);
+  } else if (strcmp(argv[1], "flat") == 0 && argc == 4) {
+    run_flat(context, argv[3]);
+  } else if (strcmp(argv[1], "residual") == 0 && argc == 7) {
+    run_residual(context, argv + 3);
   } else if (strcmp(argv[1], "wrong") == 0) {
     wrong(context);
   } else if (strcmp(argv[1], "override") == 0) {
