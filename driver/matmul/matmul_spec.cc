@@ -14,7 +14,6 @@ using base::Expected;
 
 constexpr std::array kMagic = {'\x7f', 'M', 'a', 't', 'm', 'u', 'l', '\x01'};
 constexpr size_t kFixedNumbers = 7;
-constexpr size_t kMostShapes = 256;
 // Sums of products of bytes fit 32 bits so far.
 constexpr int32_t kMostK = 131072;
 constexpr int32_t kMostQuantization = 5;
@@ -266,17 +265,16 @@ Expected<Spec> Read(std::span<const std::byte> bytes) {
                          "the description of a matrix product is damaged"};
   if (!IsSpec(bytes)) return damaged;
   bytes = bytes.subspan(kMagic.size());
-  if (bytes.size() % sizeof(int32_t) != 0) return damaged;
+  if (bytes.size() % sizeof(int32_t) != 0 ||
+      bytes.size() > (kFixedNumbers + 3 * kMostShapes) * sizeof(int32_t)) {
+    return damaged;
+  }
   std::vector<int32_t> numbers(bytes.size() / sizeof(int32_t));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   if (numbers.size() < kFixedNumbers) return damaged;
   const int32_t count = numbers[6];
   if (count < 1 || numbers.size() != kFixedNumbers + size_t{3} * count) {
     return damaged;
-  }
-  if (static_cast<size_t>(count) > kMostShapes) {
-    return Wrong(std::to_string(count) + " shapes: there are " +
-                 std::to_string(kMostShapes) + " at most");
   }
   Spec spec;
   spec.type = numbers[0];

@@ -47,6 +47,9 @@ struct Shape {
 };
 std::string ShapeText(const Shape& shape);  // "M 1, K 32, N 64"
 
+// Of one context.
+inline constexpr size_t kMostShapes = 256;
+
 struct Spec {
   int32_t type = 0;  // rknn_matmul_type
   Layout b_layout = Layout::kNormal;

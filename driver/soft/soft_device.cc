@@ -142,16 +142,16 @@ absl::StatusOr<std::unique_ptr<driver::Model>> SoftDevice::Load(
                            DescribeCompiled(request.bytes, name));
     return std::make_unique<DescribedModel>(std::move(info));
   }
-  if (request.compiled.empty() && matmul::IsSpec(request.bytes)) {
-    RKNND_ASSIGN_OR_RETURN(std::unique_ptr<MatmulModel> model,
-                           MatmulModel::Load(request, soc_));
-    RKNND_RETURN_IF_ERROR(GrowScratch(model->scratch_size()));
-    return std::unique_ptr<driver::Model>(std::move(model));
-  }
   SingleThreaded alone;
   // Libraries below throw; and a file that asks for more memory than there is
   // must cost an error, not the process.
   try {
+    if (request.compiled.empty() && matmul::IsSpec(request.bytes)) {
+      RKNND_ASSIGN_OR_RETURN(std::unique_ptr<MatmulModel> model,
+                             MatmulModel::Load(request, soc_));
+      RKNND_RETURN_IF_ERROR(GrowScratch(model->scratch_size()));
+      return std::unique_ptr<driver::Model>(std::move(model));
+    }
     auto loaded = request.compiled.empty()
                       ? SoftModel::Compile(request, soc_, weights_)
                       : Restore(request);

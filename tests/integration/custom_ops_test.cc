@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/child_process.h"
 #include "driver/rknpu/testing/small_network.h"
 #include "driver/soft/testing/onnx_builder.h"
 #include "tests/integration/harness/client_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
 #include "tests/integration/harness/models.h"
-#include "tests/integration/harness/patience.h"
 #include "tests/integration/harness/rknnctl.h"
 
 namespace rknnd::integration {
@@ -95,27 +93,10 @@ TEST_F(CustomOpsTest, WhatIsWrongIsRefusedAndNothingIsLost) {
 
 TEST_F(CustomOpsTest, TheyOutliveTheDaemon) {
   StartDaemon();
-  base::ChildProcess::Options options;
-  options.arguments = {ProgramPath("tests/integration_custom_ops"), "again",
-                       Model(), "3"};
-  options.environment = {{"RKNND_TARGET", daemon().target()}};
-  options.error_file = folder() + "/custom.log";
-  auto program = base::ChildProcess::Start(options);
-  ASSERT_TRUE(program.ok()) << program.error().message;
-  for (int i = 0; i < 3; ++i) {
-    if (i != 0) {
-      KillDaemon();
-      RestartDaemon();
-      ASSERT_TRUE(program->WriteLine("").ok());
-    }
-    const auto line = program->ReadLine(kPatience);
-    ASSERT_TRUE(line.ok()) << line.error().message
-                           << ReadText(options.error_file);
-    EXPECT_EQ(*line, "run");
-  }
-  const auto code = program->Wait(kPatience);
-  ASSERT_TRUE(code.ok());
-  EXPECT_EQ(*code, 0) << ReadText(options.error_file);
+  EXPECT_EQ(RunOverDeaths({ProgramPath("tests/integration_custom_ops"), "again",
+                           Model(), "3"},
+                          3),
+            0);
 }
 
 // A file whose last node nobody knows, and one that has a Reshape there.

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/child_process.h"
 #include "tests/integration/harness/client_process.h"
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/integration_test.h"
-#include "tests/integration/harness/patience.h"
 
 namespace rknnd::integration {
 namespace {
@@ -68,26 +66,9 @@ TEST_F(MatmulTest, EveryTypeIsRightAtTheSocsPace) {
 
 TEST_F(MatmulTest, AProductOutlivesTheDaemon) {
   StartDaemon();
-  base::ChildProcess::Options options;
-  options.arguments = {ProgramPath("tests/integration_matmul"), "again", "3"};
-  options.environment = {{"RKNND_TARGET", daemon().target()}};
-  options.error_file = folder() + "/matmul.log";
-  auto program = base::ChildProcess::Start(options);
-  ASSERT_TRUE(program.ok()) << program.error().message;
-  for (int i = 0; i < 3; ++i) {
-    if (i != 0) {
-      KillDaemon();
-      RestartDaemon();
-      ASSERT_TRUE(program->WriteLine("").ok());
-    }
-    const auto line = program->ReadLine(kPatience);
-    ASSERT_TRUE(line.ok()) << line.error().message
-                           << ReadText(options.error_file);
-    EXPECT_EQ(*line, "run");
-  }
-  const auto code = program->Wait(kPatience);
-  ASSERT_TRUE(code.ok());
-  EXPECT_EQ(*code, 0) << ReadText(options.error_file);
+  EXPECT_EQ(
+      RunOverDeaths({ProgramPath("tests/integration_matmul"), "again", "3"}, 3),
+      0);
 }
 
 #ifdef RKNND_TESTS_TCP

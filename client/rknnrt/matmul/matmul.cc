@@ -61,6 +61,13 @@ Expected<matmul::Spec> SpecOf(const rknn_matmul_info& info,
   spec.b_quantization = info.B_quant_type;
   spec.ac_quantization = info.AC_quant_type;
   spec.group = info.group_size;
+  // Read() would call more of them damaged.
+  if (shapes.size() > matmul::kMostShapes) {
+    return Error{Code::kInvalidArgument,
+                 "shape_num is " + std::to_string(shapes.size()) +
+                     ": there are " + std::to_string(matmul::kMostShapes) +
+                     " shapes at most"};
+  }
   for (const rknn_matmul_shape& shape : shapes) {
     spec.shapes.push_back({shape.M, shape.K, shape.N});
   }

@@ -193,14 +193,13 @@ std::vector<custom::Attribute> AttributesOf(const Node& node) {
 absl::StatusOr<CustomParts> CustomParts::Of(
     const ProgramFile& file, std::span<const std::string> types) {
   CustomParts parts;
+  const std::set<std::string> wanted(types.begin(), types.end());
   for (uint32_t n = 0; n < file.nodes.size(); ++n) {
     const Node& node = file.nodes[n];
     if (node.on_npu || IsPortNode(node)) continue;
-    if (CpuNode::Knows(node.type) &&
-        std::find(types.begin(), types.end(), node.type) == types.end()) {
-      continue;
+    if (!CpuNode::Knows(node.type) || wanted.contains(node.type)) {
+      parts.nodes_.push_back(n);
     }
-    parts.nodes_.push_back(n);
   }
   if (parts.nodes_.empty()) return parts;
   absl::Status found = parts.Find(file);

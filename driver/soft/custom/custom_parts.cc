@@ -100,13 +100,12 @@ class Cutter {
       : operators_(operators), graph_(graph) {}
 
   absl::Status Find(const std::vector<std::string>& types) {
+    const std::set<std::string> wanted(types.begin(), types.end());
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (!IsNobodys(node, operators_) &&
-          std::find(types.begin(), types.end(), node.type) == types.end()) {
-        continue;
+      if (IsNobodys(node, operators_) || wanted.contains(node.type)) {
+        custom_.push_back(i);
       }
-      custom_.push_back(i);
     }
     RKNND_RETURN_IF_ERROR(TakeShapes());
     FindMakers();
@@ -232,10 +231,7 @@ class Cutter {
   [[nodiscard]] size_t EndOf(size_t part) const {
     return part == custom_.size() ? graph_.nodes.size() : custom_[part];
   }
-  [[nodiscard]] uint32_t NumberOf(ValueId id) const {
-    return static_cast<uint32_t>(
-        std::distance(between_.begin(), between_.find(id)));
-  }
+  [[nodiscard]] uint32_t NumberOf(ValueId id) const { return number_.at(id); }
 
   // As inference finds them, where the custom operators' outputs are as
   // declared or assumed.
@@ -362,6 +358,9 @@ class Cutter {
       ports_[part].own_outputs.insert(i);
       if (maker < 0) RKNND_RETURN_IF_ERROR(Read(part, id));
     }
+    for (const ValueId id : between_) {
+      number_.emplace(id, static_cast<uint32_t>(number_.size()));
+    }
     return absl::OkStatus();
   }
 
@@ -418,6 +417,7 @@ class Cutter {
   std::set<ValueId> made_by_custom_;
   std::map<ValueId, size_t> input_of_;
   std::set<ValueId> between_;
+  std::map<ValueId, uint32_t> number_;  // of those between
   std::vector<Ports> ports_;
 };
 

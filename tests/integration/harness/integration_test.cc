@@ -117,6 +117,36 @@ int IntegrationTest::RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
+int IntegrationTest::RunOverDeaths(const std::vector<std::string>& arguments,
+                                   int lives) {
+  base::ChildProcess::Options options;
+  options.arguments = arguments;
+  options.environment = {{"RKNND_TARGET", daemon().target()}};
+  options.error_file = folder() + "/program.log";
+  auto process = base::ChildProcess::Start(options);
+  const auto fail = [&](const base::Error& error) {
+    ADD_FAILURE() << error.message << '\n' << ReadText(options.error_file);
+    return -1;
+  };
+  if (!process.ok()) return fail(process.error());
+  for (int life = 0; life < lives; ++life) {
+    if (life != 0) {
+      KillDaemon();
+      RestartDaemon();
+      if (const auto told = process->WriteLine(""); !told.ok()) {
+        return fail(told.error());
+      }
+    }
+    const auto line = process->ReadLine(kPatience);
+    if (!line.ok()) return fail(line.error());
+    EXPECT_EQ(*line, "run");
+  }
+  const auto code = process->Wait(kPatience);
+  if (!code.ok()) return fail(code.error());
+  EXPECT_EQ(*code, 0) << ReadText(options.error_file);
+  return *code;
+}
+
 void IntegrationTest::StartNeighbour() {
   neighbour_model_ = MakeRelu(folder());
   neighbour_ = StartClient();

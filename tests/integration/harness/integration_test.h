@@ -52,6 +52,10 @@ class IntegrationTest : public testing::Test {
                  const std::string& target, const Environment& more = {},
                  int most = 0);
 
+  // The same against this daemon, which dies and comes back whenever the
+  // program has said "run" and waits for a line, `lives` - 1 times.
+  int RunOverDeaths(const std::vector<std::string>& arguments, int lives);
+
   // Asks the daemon over a connection of the test's own, which is left out of
   // the count of sessions.
   wire::Report Ask(rknnd_v1_ReportKind kind);
