@@ -266,12 +266,12 @@ Expected<Spec> Read(std::span<const std::byte> bytes) {
   if (!IsSpec(bytes)) return damaged;
   bytes = bytes.subspan(kMagic.size());
   if (bytes.size() % sizeof(int32_t) != 0 ||
+      bytes.size() < kFixedNumbers * sizeof(int32_t) ||
       bytes.size() > (kFixedNumbers + 3 * kMostShapes) * sizeof(int32_t)) {
     return damaged;
   }
   std::vector<int32_t> numbers(bytes.size() / sizeof(int32_t));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  if (numbers.size() < kFixedNumbers) return damaged;
   const int32_t count = numbers[6];
   if (count < 1 || numbers.size() != kFixedNumbers + size_t{3} * count) {
     return damaged;
