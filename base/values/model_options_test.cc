@@ -53,5 +53,38 @@ TEST(ModelOptionsTest, WhatIsNoModelsNumberIsRefused) {
   }
 }
 
+TEST(ModelOptionsTest, CustomOperatorsComeBackBehindAllOthers) {
+  const std::string own = "a: b";
+  const std::string options = WithCustomOperators(
+      WithWeightsOf(own, SomeDigest()), {{"cstFoo", "cst Bar"}, 3});
+  const auto split = SplitModelOptions(options);
+  ASSERT_TRUE(split.ok());
+  EXPECT_EQ(split->own, own + "\n");
+  EXPECT_EQ(split->weights_of, SomeDigest());
+  ASSERT_TRUE(split->custom.has_value());
+  EXPECT_EQ(split->custom->types,
+            (std::vector<std::string>{"cstFoo", "cst Bar"}));
+  EXPECT_EQ(split->custom->part, 3U);
+
+  const auto whole =
+      SplitModelOptions(WithCustomOperators("", {{"cstFoo"}, std::nullopt}));
+  ASSERT_TRUE(whole.ok() && whole->custom.has_value());
+  EXPECT_EQ(whole->own, "");
+  EXPECT_FALSE(whole->custom->part.has_value());
+  const auto none = SplitModelOptions(WithCustomOperators("", {{}, 0}));
+  ASSERT_TRUE(none.ok() && none->custom.has_value());
+  EXPECT_TRUE(none->custom->types.empty());
+}
+
+TEST(ModelOptionsTest, WhatIsNoPartOfAModelIsRefused) {
+  for (const std::string value : {"", " ", " all", " x cstFoo", " 1x cstFoo",
+                                  " -1 cstFoo", " 99999999999 cstFoo"}) {
+    const auto split = SplitModelOptions("custom_operators:" + value + "\n");
+    ASSERT_FALSE(split.ok()) << value;
+    EXPECT_NE(split.error().message.find("custom_operators"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace rknnd::base
