@@ -183,11 +183,61 @@ TEST_F(ApiTest, StructThatIsTooSmallIsLeftAlone) {
   rknn_tensor_attr attr;
   std::memset(&attr, 0xee, sizeof attr);
   const rknn_tensor_attr before = attr;
-  attr.index = before.index;
-  // What programs built before h_stride pass.
-  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_ATTR, &attr, 372),
-            RKNN_ERR_PARAM_INVALID);
-  EXPECT_EQ(std::memcmp(&attr, &before, sizeof attr), 0);
+  for (const uint32_t size : {0U, 4U, 371U, 373U, 375U}) {
+    EXPECT_EQ(rknn_query(context_, RKNN_QUERY_INPUT_ATTR, &attr, size),
+              RKNN_ERR_PARAM_INVALID);
+    EXPECT_EQ(std::memcmp(&attr, &before, sizeof attr), 0) << size;
+  }
+}
+
+// Programs built before release 1.3.0, whose attributes end before h_stride:
+// what lies behind theirs is neither written nor read.
+TEST_F(ApiTest, AttributesOfOlderProgramsAreShorter) {
+  constexpr uint32_t kOlder = offsetof(rknn_tensor_attr, h_stride);
+  const auto query = [](rknn_context context, rknn_query_cmd what) {
+    rknn_tensor_attr attr;
+    std::memset(&attr, 0xee, sizeof attr);
+    attr.index = 0;
+    EXPECT_EQ(rknn_query(context, what, &attr, kOlder), RKNN_SUCC)
+        << rknnd_last_error();
+    return attr;
+  };
+  const rknn_tensor_attr known = Query(RKNN_QUERY_INPUT_ATTR);
+  rknn_tensor_attr in_attr = query(context_, RKNN_QUERY_INPUT_ATTR);
+  EXPECT_EQ(in_attr.n_elems, known.n_elems);
+  EXPECT_EQ(in_attr.size_with_stride, known.size_with_stride);
+  EXPECT_EQ(in_attr.h_stride, 0xeeeeeeeeU);
+  in_attr.type = RKNN_TENSOR_UINT8;
+  in_attr.pass_through = 0;
+  rknn_context copy = 0;
+  ASSERT_EQ(rknn_dup_context(&context_, &copy), RKNN_SUCC);
+  for (const rknn_context context : {context_, copy}) {
+    rknn_tensor_mem* const in = rknn_create_mem(context, 64);
+    ASSERT_NE(in, nullptr);
+    EXPECT_EQ(rknn_set_io_mem(context, in, &in_attr), RKNN_SUCC)
+        << rknnd_last_error();
+    EXPECT_EQ(Daemon().seen().last_bind.h_stride, 0U);
+    EXPECT_EQ(rknn_run(context, nullptr), RKNN_SUCC) << rknnd_last_error();
+    EXPECT_EQ(rknn_destroy_mem(context, in), RKNN_SUCC);
+  }
+  EXPECT_EQ(rknn_destroy(copy), RKNN_SUCC);
+  // A program of today says so by its next query.
+  rknn_tensor_attr today = Query(RKNN_QUERY_INPUT_ATTR);
+  today.h_stride = 7;
+  rknn_tensor_mem* const in = rknn_create_mem(context_, 64);
+  ASSERT_NE(in, nullptr);
+  EXPECT_EQ(rknn_set_io_mem(context_, in, &today), RKNN_SUCC);
+  EXPECT_EQ(Daemon().seen().last_bind.h_stride, 7U);
+  EXPECT_EQ(rknn_destroy_mem(context_, in), RKNN_SUCC);
+}
+
+TEST_F(ApiTest, MemorySizesOfOlderProgramsAreTwoWords) {
+  rknn_mem_size size;
+  std::memset(&size, 0xee, sizeof size);
+  EXPECT_EQ(rknn_query(context_, RKNN_QUERY_MEM_SIZE, &size, 8), RKNN_SUCC);
+  EXPECT_EQ(size.total_weight_size, 100U);
+  EXPECT_EQ(size.total_internal_size, 1U);
+  EXPECT_EQ(size.total_dma_allocated_size, 0xeeeeeeeeeeeeeeeeU);
 }
 
 TEST_F(ApiTest, IndexBeyondTheModelIsAWrongParameter) {

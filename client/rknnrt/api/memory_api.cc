@@ -17,6 +17,7 @@
 #include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
 #include "client/rknnrt/call.h"
+#include "client/rknnrt/copy_fitting.h"
 #include "client/rknnrt/media_block.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
@@ -286,7 +287,10 @@ RKNND_API int rknn_set_io_mem(rknn_context ctx, rknn_tensor_mem* mem,
     }
     auto memory = Runtime::Get().FindMemory(mem);
     if (!memory.ok()) return Failure{std::move(memory).error(), Subject::kNone};
-    return context.BindMemory(*(*memory)->buffer, *attr);
+    // An older program's ends before h_stride.
+    return context.BindMemory(*(*memory)->buffer,
+                              rknnd::client::ReadFitting<rknn_tensor_attr>(
+                                  attr, context.attr_size()));
   });
 }
 

@@ -1,7 +1,9 @@
-// rknn_query. Called by programs, on any of their threads. A struct that is too
-// small is refused and nothing of it written.
+// rknn_query. Called by programs, on any of their threads. A struct of an older
+// rknn_api.h is filled as far as it goes; one that is too small is refused and
+// nothing of it written.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -10,6 +12,7 @@
 #include "client/include/rknn_api.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/context/context.h"
+#include "client/rknnrt/copy_fitting.h"
 #include "client/rknnrt/tensor.h"
 #include "client/rknnrt/version.h"
 #include "proto/wire/codec.h"
@@ -129,17 +132,33 @@ Outcome FillPerfRun(Context& context, rknn_perf_run* run) {
   return {};
 }
 
+// The size that a struct had in older public headers, as far as it grew; 0: it
+// never did.
+template <class Struct>
+inline constexpr uint32_t kOlderSize = 0;
+template <>
+inline constexpr uint32_t kOlderSize<rknn_tensor_attr> =
+    offsetof(rknn_tensor_attr, h_stride);
+template <>
+inline constexpr uint32_t kOlderSize<rknn_mem_size> =
+    offsetof(rknn_mem_size, total_dma_allocated_size);
+
 // Checks the struct's size before fill(struct) sees it.
 template <class Struct, class Fill>
 Outcome Into(void* info, uint32_t size, Fill fill) {
-  if (size < sizeof(Struct)) return TooSmall(size, sizeof(Struct));
-  return fill(static_cast<Struct*>(info));
+  if (size >= sizeof(Struct)) return fill(static_cast<Struct*>(info));
+  if (size != kOlderSize<Struct>) return TooSmall(size, sizeof(Struct));
+  auto known = ReadFitting<Struct>(info, size);
+  Outcome filled = fill(&known);
+  if (filled.ok()) CopyFitting(known, info, size);
+  return filled;
 }
 
 Outcome Query(Context& context, uint32_t command, void* info, uint32_t size) {
   const ModelDescription& model = context.model();
   const auto tensor = [&](const std::vector<TensorAttr>& tensors) {
     return Into<rknn_tensor_attr>(info, size, [&](rknn_tensor_attr* attr) {
+      context.set_attr_size(std::min<uint32_t>(size, sizeof *attr));
       return FillTensor(tensors, attr);
     });
   };

@@ -198,6 +198,10 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
             !done.ok()) {
           return done;
         }
+        if (const auto made = rknnd::client::Runtime::Get().FindContext(handle);
+            made.ok()) {
+          (*made)->set_attr_size(original.attr_size());
+        }
         *context_out = handle;
         return {};
       });

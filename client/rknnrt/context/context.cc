@@ -84,6 +84,7 @@ Expected<std::shared_ptr<Context>> Context::Become(
   auto context =
       std::make_shared<Context>(number_, flags_, target_, *std::move(model));
   context->set_origin(origin());
+  context->set_attr_size(attr_size());
   const base::MutexLock lock(context->mutex_);
   context->custom_ = std::move(custom);
   return context;

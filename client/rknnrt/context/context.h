@@ -117,6 +117,13 @@ class Context {
   // Null: it is one of a model. Set before anybody else has its handle.
   [[nodiscard]] std::shared_ptr<Matmul> matmul() const;
   void set_matmul(std::shared_ptr<Matmul> matmul);
+  // The program's sizeof(rknn_tensor_attr), which only a query tells.
+  [[nodiscard]] uint32_t attr_size() const {
+    return attr_size_.load(std::memory_order_relaxed);
+  }
+  void set_attr_size(uint32_t size) {
+    attr_size_.store(size, std::memory_order_relaxed);
+  }
   // Memory the program brought for the model: what it gave for the weights, or
   // else what holds the model's bytes.
   [[nodiscard]] std::optional<rknn_tensor_mem> ModelMemory() const;
@@ -201,6 +208,7 @@ class Context {
   const std::shared_ptr<const ModelDescription> model_;
   const uint32_t limits_;
   CopyCounters copies_;
+  std::atomic<uint32_t> attr_size_ = sizeof(rknn_tensor_attr);
 
   mutable base::Mutex mutex_;
   // Their shape is that of the next run, or until one is chosen the largest.
