@@ -32,6 +32,14 @@ std::string ProgramPath(const std::string& name) {
   return std::string(RKNND_BINARY_ROOT "/bin/") + name;
 }
 
+std::string LibraryPath(const std::string& name) {
+  return std::string(RKNND_BINARY_ROOT "/lib/") + name;
+}
+
+std::string SourcePath(const std::string& path) {
+  return std::string(RKNND_SOURCE_ROOT "/") + path;
+}
+
 std::string FindProgram(const std::string& name) {
   for (const char* folder : {"/usr/bin/", "/usr/local/bin/", "/usr/sbin/"}) {
     std::string path = folder + name;

@@ -18,6 +18,9 @@ std::string WriteFloats(const std::string& path,
 
 // The program of this build: "rknnd", or "tests/integration_runner".
 std::string ProgramPath(const std::string& name);
+// A shared library of this build, and a file of its sources.
+std::string LibraryPath(const std::string& name);
+std::string SourcePath(const std::string& path);
 // A program of the system, by its full path; "" where it is not installed.
 std::string FindProgram(const std::string& name);
 

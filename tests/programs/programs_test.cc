@@ -1,0 +1,150 @@
+// Programs in the manner of others' run unmodified: through the daemon, in
+// their own process, and under the sanitizers of addresses, undefined behaviour
+// and leaks.
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "driver/soft/testing/onnx_builder.h"
+#include "tests/integration/harness/files.h"
+#include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/models.h"
+#include "tests/integration/harness/sanitized.h"
+
+namespace rknnd::integration {
+namespace {
+
+using soft::testing::OnnxBuilder;
+
+// How one is built, and what it works with.
+struct Way {
+  const char* name;
+  const char* kind;
+  bool is_local;
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+class ProgramsTest : public IntegrationTest,
+                     public testing::WithParamInterface<Way> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().is_local) StartDaemon();
+  }
+
+  void Run(const std::string& program,
+           const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {ProgramPath(
+        std::string("tests/programs/") + GetParam().kind + "/" + program)};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    EXPECT_EQ(RunProgram(all, GetParam().is_local ? kLocal : daemon().target()),
+              0);
+    if (!GetParam().is_local) {
+      EXPECT_EQ(Held(), Holding(0, 0, 0));
+    }
+  }
+
+  std::string Write(const std::string& name, const OnnxBuilder& builder) {
+    const std::vector<std::byte> bytes = builder.Bytes();
+    return WriteFile(
+        folder() + "/" + name + ".onnx",
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  std::string Picture() { return MakeConvNet(folder()).path; }
+};
+
+TEST_P(ProgramsTest, BenchmarkLoop) { Run("benchmark", {Picture(), "5", "1"}); }
+
+TEST_P(ProgramsTest, ZeroCopyWithAnEditedType) {
+  Run("zero_copy", {Picture()});
+}
+
+TEST_P(ProgramsTest, TwoModelsOnOneInternalMemory) {
+  Run("internal_memory", {Picture(), MakeConvNetOfSide(folder(), 20).path});
+}
+
+TEST_P(ProgramsTest, DynamicShapeBothWays) {
+  Run("dynamic_shape", {MakeListedConvNet(folder(), {8, 16, 12}).path});
+}
+
+TEST_P(ProgramsTest, MultipleInputs) {
+  OnnxBuilder builder;
+  builder.Input("a", {1, 6})
+      .Input("b", {1, 4})
+      .Floats("one", {1}, {1})
+      .Node("Add", {"a", "a"}, {"twice"})
+      .Node("Add", {"b", "one"}, {"more"})
+      .Output("twice", {1, 6})
+      .Output("more", {1, 4});
+  Run("multiple_inputs", {Write("two_inputs", builder)});
+}
+
+TEST_P(ProgramsTest, CustomOperatorOfTwoOutputs) {
+  OnnxBuilder builder;
+  builder.Opset(1, "rknn_cst")
+      .Input("x", {1, 2, 3, 4})
+      .Node("cstSplit", {"x"}, {"high", "low"}, "split", "rknn_cst")
+      .Float("limit", 1.5F)
+      .Node("Relu", {"high"}, {"r"})
+      .Node("Add", {"low", "x"}, {"s"})
+      .Output("r", {1, 2, 3, 4})
+      .Output("s", {1, 2, 3, 4});
+  Run("custom_operator", {Write("split", builder)});
+}
+
+TEST_P(ProgramsTest, MatmulThatChecksItself) {
+  Run("matmul_check", {});
+  Run("matmul_check", {"3", "96", "160"});
+}
+
+TEST_P(ProgramsTest, PoolOfDuplicatesThatOutliveTheOriginal) {
+  Run("dup_pool", {Picture(), "6"});
+}
+
+TEST_P(ProgramsTest, HeaderOfOlderReleases) {
+  Run("older_header", {Picture()});
+}
+
+TEST_P(ProgramsTest, TheProcessStaysAsItWas) {
+  if (GetParam().is_local) {
+    GTEST_SKIP() << "a daemon of the process's own handles faults of memory";
+  }
+  Run("good_guest", {Picture()});
+}
+
+TEST_P(ProgramsTest, LoadedAgainAndAgain) {
+  Run("load_again", {LibraryPath("librknnrt.so"), Picture()});
+}
+
+INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
+                         testing::Values(Way{"unix", "plain", false},
+                                         Way{"local", "plain", true}
+#ifdef RKNND_SANITIZED_PROGRAMS
+                                         ,
+                                         Way{"sanitized", "sanitized", false}
+#endif
+                                         ),
+                         [](const auto& way) {
+                           return std::string(way.param.name);
+                         });
+
+class OtherLanguagesTest : public IntegrationTest {};
+
+TEST_F(OtherLanguagesTest, PythonsCtypes) {
+  const std::string python = FindProgram("python3");
+  if (python.empty()) GTEST_SKIP() << "python3 is not installed";
+  if (kSanitized) GTEST_SKIP() << "Python is not built with a sanitizer";
+  StartDaemon();
+  EXPECT_EQ(
+      RunProgram({python, SourcePath("tests/programs/ctypes_program.py"),
+                  LibraryPath("librknnrt.so"), MakeConvNet(folder()).path},
+                 daemon().target()),
+      0);
+  EXPECT_EQ(Held(), Holding(0, 0, 0));
+}
+
+}  // namespace
+}  // namespace rknnd::integration
