@@ -164,7 +164,12 @@ TEST_F(ApiTest, QueriesAnswerForTheModel) {
   EXPECT_STREQ(input.name, "in");
   EXPECT_EQ(input.w_stride, 3U);
   EXPECT_EQ(Query(RKNN_QUERY_OUTPUT_ATTR).fmt, RKNN_TENSOR_NCHW);
+  EXPECT_STREQ(Query(RKNN_QUERY_NATIVE_INPUT_ATTR).name, "in");
+  EXPECT_STREQ(Query(RKNN_QUERY_NATIVE_NC1HWC2_INPUT_ATTR).name, "in");
+  EXPECT_STREQ(Query(RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR).name, "in");
   EXPECT_EQ(Query(RKNN_QUERY_NATIVE_OUTPUT_ATTR).fmt, RKNN_TENSOR_NC1HWC2);
+  EXPECT_EQ(Query(RKNN_QUERY_NATIVE_NC1HWC2_OUTPUT_ATTR).fmt,
+            RKNN_TENSOR_NC1HWC2);
   EXPECT_EQ(Query(RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR).fmt, RKNN_TENSOR_NHWC);
   EXPECT_EQ(Query(RKNN_QUERY_CURRENT_INPUT_ATTR).n_elems, kFakeElements);
   rknn_custom_string text;
@@ -509,6 +514,16 @@ TEST_F(ApiTest, WrongSyncsAreRefusedWithTheReason) {
       << rknnd_last_error();
 }
 
+TEST_F(ApiTest, MemoryIsMadeWithEachFlagOfTheHeader) {
+  for (const uint64_t flag :
+       {RKNN_FLAG_MEMORY_FLAGS_DEFAULT, RKNN_FLAG_MEMORY_CACHEABLE,
+        RKNN_FLAG_MEMORY_NON_CACHEABLE, RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM}) {
+    rknn_tensor_mem* const memory = rknn_create_mem2(context_, 64, flag);
+    ASSERT_NE(memory, nullptr) << flag << rknnd_last_error();
+    EXPECT_EQ(rknn_destroy_mem(context_, memory), RKNN_SUCC);
+  }
+}
+
 TEST_F(ApiTest, FlagsThatAreNoMemorysAreRefusedByNumber) {
   for (const int bit : {3, 16, 32, 58, 63}) {
     EXPECT_EQ(rknn_create_mem2(context_, 64, uint64_t{1} << bit), nullptr);
@@ -714,11 +729,30 @@ TEST_F(ApiTest, TokenMakesAContextWithTheSameModelAndFlags) {
 }
 
 TEST_F(ApiTest, CoreMasksOfTheHeaderAreTakenAndOthersNot) {
-  EXPECT_EQ(rknn_set_core_mask(context_, RKNN_NPU_CORE_1), RKNN_SUCC);
-  EXPECT_EQ(Daemon().seen().core_masks.at(static_cast<uint32_t>(context_)),
-            RKNN_NPU_CORE_1);
+  for (const rknn_core_mask mask :
+       {RKNN_NPU_CORE_0, RKNN_NPU_CORE_1, RKNN_NPU_CORE_2, RKNN_NPU_CORE_0_1,
+        RKNN_NPU_CORE_0_1_2, RKNN_NPU_CORE_ALL, RKNN_NPU_CORE_AUTO}) {
+    EXPECT_EQ(rknn_set_core_mask(context_, mask), RKNN_SUCC) << mask;
+    EXPECT_EQ(Daemon().seen().core_masks.at(static_cast<uint32_t>(context_)),
+              mask);
+  }
   EXPECT_EQ(rknn_set_core_mask(context_, static_cast<rknn_core_mask>(5)),
             RKNN_ERR_PARAM_INVALID);
+}
+
+// Each is the daemon's to know; some ask for nothing that it does not do anyway.
+TEST_F(ApiTest, FlagsOfTheHeaderAreHandedOn) {
+  for (const uint32_t flag :
+       {RKNN_FLAG_PRIOR_HIGH, RKNN_FLAG_PRIOR_MEDIUM, RKNN_FLAG_PRIOR_LOW,
+        RKNN_FLAG_COLLECT_PERF_MASK, RKNN_FLAG_ENABLE_SRAM,
+        RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU,
+        RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY,
+        RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE,
+        RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE}) {
+    const rknn_context context = Init(flag);
+    EXPECT_EQ(Daemon().seen().last_flags, flag);
+    EXPECT_EQ(rknn_destroy(context), RKNN_SUCC);
+  }
 }
 
 TEST_F(ApiTest, InfoOnlyContextDoesNotRun) {
@@ -728,7 +762,7 @@ TEST_F(ApiTest, InfoOnlyContextDoesNotRun) {
   rknn_destroy(info);
 }
 
-TEST_F(ApiTest, WhatIsNotSupportedSaysSo) {
+TEST_F(ApiTest, CustomOperatorsThatAreNoneAreRefused) {
   EXPECT_LT(rknn_register_custom_ops(context_, nullptr, 0), 0);
   rknn_custom_op_attr attr;
   attr.n_elems = 3;
