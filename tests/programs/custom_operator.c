@@ -1,38 +1,17 @@
 /* An operator of the program's with two outputs, registered in the plainest
  * way: op_type, version, target and compute are set, the rest is zero.
  *
- *   custom_operator MODEL
+ *   custom_operator MODEL          registers it
+ *   custom_operator MODEL plug-in  leaves it to a plug-in (split_plugin.c)
  *
  * MODEL takes x, 1x2x3x4, and gives r = Relu(high) and s = low + x, where high
  * and low are what its operator cstSplit gives of x: what is above attribute
  * "limit", and what is left. */
 
-#include "rknn_custom_op.h"
 #include "tests/programs/sample.h"
+#include "tests/programs/split.h"
 
 #define COUNT 24
-
-static float* data_of(rknn_custom_op_tensor* tensor) {
-  return (float*)((char*)tensor->mem.virt_addr + tensor->mem.offset);
-}
-
-static int compute_split(rknn_custom_op_context* op_ctx,
-                         rknn_custom_op_tensor* inputs, uint32_t n_inputs,
-                         rknn_custom_op_tensor* outputs, uint32_t n_outputs) {
-  rknn_custom_op_attr limit;
-  const float* const x = data_of(&inputs[0]);
-  float* const high = data_of(&outputs[0]);
-  float* const low = data_of(&outputs[1]);
-  uint32_t i;
-  if (n_inputs != 1 || n_outputs != 2) return -1;
-  rknn_custom_op_get_op_attr(op_ctx, "limit", &limit);
-  if (limit.n_elems != 1 || limit.dtype != RKNN_TENSOR_FLOAT32) return -1;
-  for (i = 0; i < inputs[0].attr.n_elems; ++i) {
-    high[i] = x[i] - *(float*)limit.data;
-    low[i] = x[i] - (high[i] > 0 ? high[i] : 0);
-  }
-  return 0;
-}
 
 int main(int argc, char** argv) {
   rknn_context ctx;
@@ -40,9 +19,9 @@ int main(int argc, char** argv) {
   rknn_output outputs[2];
   float x[COUNT];
   int i, round;
-  EXPECT(argc == 2);
+  EXPECT(argc == 2 || argc == 3);
   CHECK(rknn_init(&ctx, argv[1], 0, 0, NULL));
-  {
+  if (argc == 2) {
     /* Gone after the call. */
     rknn_custom_op op;
     memset(&op, 0, sizeof op);

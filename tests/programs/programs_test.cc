@@ -3,6 +3,7 @@
 // and leaks.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <ostream>
 #include <string>
@@ -28,7 +29,39 @@ struct Way {
 
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
-class ProgramsTest : public IntegrationTest,
+class ProgramsFixture : public IntegrationTest {
+ protected:
+  std::string Write(const std::string& name, const OnnxBuilder& builder) {
+    const std::vector<std::byte> bytes = builder.Bytes();
+    return WriteFile(
+        folder() + "/" + name + ".onnx",
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  std::string Split() {
+    OnnxBuilder builder;
+    builder.Opset(1, "rknn_cst")
+        .Input("x", {1, 2, 3, 4})
+        .Node("cstSplit", {"x"}, {"high", "low"}, "split", "rknn_cst")
+        .Float("limit", 1.5F)
+        .Node("Relu", {"high"}, {"r"})
+        .Node("Add", {"low", "x"}, {"s"})
+        .Output("r", {1, 2, 3, 4})
+        .Output("s", {1, 2, 3, 4});
+    return Write("split", builder);
+  }
+  // With the plug-in of this build.
+  std::string PluginFolder() {
+    std::string plugins = folder() + "/plugins";
+    EXPECT_EQ(mkdir(plugins.c_str(), 0755), 0);
+    const std::string file = plugins + "/librkcst_split.so";
+    WriteFile(file, ReadText(LibraryPath("plugins/librkcst_split.so")));
+    EXPECT_EQ(chmod(file.c_str(), 0644), 0);
+    return plugins;
+  }
+  std::string Picture() { return MakeConvNet(folder()).path; }
+};
+
+class ProgramsTest : public ProgramsFixture,
                      public testing::WithParamInterface<Way> {
  protected:
   void SetUp() override {
@@ -36,24 +69,18 @@ class ProgramsTest : public IntegrationTest,
   }
 
   void Run(const std::string& program,
-           const std::vector<std::string>& arguments) {
+           const std::vector<std::string>& arguments,
+           const Environment& environment = {}, int expected = 0) {
     std::vector<std::string> all = {ProgramPath(
         std::string("tests/programs/") + GetParam().kind + "/" + program)};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    EXPECT_EQ(RunProgram(all, GetParam().is_local ? kLocal : daemon().target()),
-              0);
+    EXPECT_EQ(RunProgram(all, GetParam().is_local ? kLocal : daemon().target(),
+                         environment, expected),
+              expected);
     if (!GetParam().is_local) {
       EXPECT_EQ(Held(), Holding(0, 0, 0));
     }
   }
-
-  std::string Write(const std::string& name, const OnnxBuilder& builder) {
-    const std::vector<std::byte> bytes = builder.Bytes();
-    return WriteFile(
-        folder() + "/" + name + ".onnx",
-        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  }
-  std::string Picture() { return MakeConvNet(folder()).path; }
 };
 
 TEST_P(ProgramsTest, BenchmarkLoop) { Run("benchmark", {Picture(), "5", "1"}); }
@@ -83,16 +110,33 @@ TEST_P(ProgramsTest, MultipleInputs) {
 }
 
 TEST_P(ProgramsTest, CustomOperatorOfTwoOutputs) {
-  OnnxBuilder builder;
-  builder.Opset(1, "rknn_cst")
-      .Input("x", {1, 2, 3, 4})
-      .Node("cstSplit", {"x"}, {"high", "low"}, "split", "rknn_cst")
-      .Float("limit", 1.5F)
-      .Node("Relu", {"high"}, {"r"})
-      .Node("Add", {"low", "x"}, {"s"})
-      .Output("r", {1, 2, 3, 4})
-      .Output("s", {1, 2, 3, 4});
-  Run("custom_operator", {Write("split", builder)});
+  Run("custom_operator", {Split()});
+}
+
+TEST_P(ProgramsTest, CustomOperatorOfAPlugin) {
+  const Environment plugins = {{"RKNND_OP_PLUGINS", PluginFolder()}};
+  Run("custom_operator", {Split(), "plug-in"}, plugins);
+}
+
+// Beside one that is no library.
+TEST_P(ProgramsTest, ProgramsOwnOperatorGoesBeforeAPlugins) {
+  const std::string folder = PluginFolder();
+  WriteFile(folder + "/librkcst_other.so", "no library");
+  const Environment plugins = {{"RKNND_OP_PLUGINS", folder},
+                               {"SPLIT_PLUGIN_FAILS", "1"}};
+  Run("custom_operator", {Split(), "plug-in"}, plugins, 2);
+  Run("custom_operator", {Split()}, plugins);
+}
+
+TEST_P(ProgramsTest, PluginsThatOthersMayChangeAreNotLoaded) {
+  const std::string folder = PluginFolder();
+  const Environment plugins = {{"RKNND_OP_PLUGINS", folder}};
+  const std::string file = folder + "/librkcst_split.so";
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  Run("custom_operator", {Split(), "plug-in"}, plugins, 2);
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  Run("custom_operator", {Split(), "plug-in"}, plugins, 2);
 }
 
 TEST_P(ProgramsTest, MatmulThatChecksItself) {
@@ -131,18 +175,21 @@ INSTANTIATE_TEST_SUITE_P(, ProgramsTest,
                            return std::string(way.param.name);
                          });
 
-class OtherLanguagesTest : public IntegrationTest {};
+class OtherLanguagesTest : public ProgramsFixture {};
 
 TEST_F(OtherLanguagesTest, PythonsCtypes) {
   const std::string python = FindProgram("python3");
   if (python.empty()) GTEST_SKIP() << "python3 is not installed";
   if (kSanitized) GTEST_SKIP() << "Python is not built with a sanitizer";
   StartDaemon();
-  EXPECT_EQ(
-      RunProgram({python, SourcePath("tests/programs/ctypes_program.py"),
-                  LibraryPath("librknnrt.so"), MakeConvNet(folder()).path},
-                 daemon().target()),
-      0);
+  const std::string plugins = PluginFolder();
+  for (const std::string& model : {Picture(), Split()}) {
+    EXPECT_EQ(
+        RunProgram({python, SourcePath("tests/programs/ctypes_program.py"),
+                    LibraryPath("librknnrt.so"), model},
+                   daemon().target(), {{"RKNND_OP_PLUGINS", plugins}}),
+        0);
+  }
   EXPECT_EQ(Held(), Holding(0, 0, 0));
 }
 

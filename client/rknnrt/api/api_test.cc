@@ -740,7 +740,8 @@ TEST_F(ApiTest, CoreMasksOfTheHeaderAreTakenAndOthersNot) {
             RKNN_ERR_PARAM_INVALID);
 }
 
-// Each is the daemon's to know; some ask for nothing that it does not do anyway.
+// Each is the daemon's to know; some ask for nothing that it does not do
+// anyway.
 TEST_F(ApiTest, FlagsOfTheHeaderAreHandedOn) {
   for (const uint32_t flag :
        {RKNN_FLAG_PRIOR_HIGH, RKNN_FLAG_PRIOR_MEDIUM, RKNN_FLAG_PRIOR_LOW,

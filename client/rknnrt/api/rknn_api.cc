@@ -17,6 +17,7 @@
 #include "client/rknnrt/context/context.h"
 #include "client/rknnrt/context/make_context.h"
 #include "client/rknnrt/custom/custom_operators.h"
+#include "client/rknnrt/custom/plugins.h"
 #include "client/rknnrt/model_buffer.h"
 #include "client/rknnrt/profile.h"
 #include "client/rknnrt/runtime.h"
@@ -148,6 +149,7 @@ Outcome Init(rknn_context* context, const void* model, uint32_t size,
       !done.ok()) {
     return done;
   }
+  UsePlugins(handle);
   *context = handle;
   return {};
 }
@@ -202,6 +204,7 @@ RKNND_API int rknn_dup_context(rknn_context* context_in,
             made.ok()) {
           (*made)->set_attr_size(original.attr_size());
         }
+        rknnd::client::UsePlugins(handle);
         *context_out = handle;
         return {};
       });

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/rknnrt/custom/plugins.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
 #include "client/target/model_source.h"
@@ -43,8 +44,21 @@ LiveOperators& Live() {
   return *live;
 }
 
-Outcome Check(const rknn_custom_op& op,
-              const std::vector<rknn_custom_op>& known) {
+uint64_t ElementsOf(const custom::Tensor& tensor) {
+  uint64_t elements = 1;
+  for (const uint32_t dim : tensor.dims) elements *= dim;
+  return elements;
+}
+
+bool IsOfPlugin(const rknn_custom_op& op) {
+  const rknn_custom_op* const plugin = Find(Plugins(), TypeOf(op));
+  return plugin != nullptr && plugin->compute == op.compute;
+}
+
+}  // namespace
+
+Outcome CheckCustomOperator(const rknn_custom_op& op,
+                            const std::vector<rknn_custom_op>& known) {
   const auto wrong = [&op](const std::string& what) -> Outcome {
     return Failure{{Code::kInvalidArgument,
                     "operator '" + std::string(TypeOf(op)) + "': " + what},
@@ -78,14 +92,6 @@ Outcome Check(const rknn_custom_op& op,
   }
   return {};
 }
-
-uint64_t ElementsOf(const custom::Tensor& tensor) {
-  uint64_t elements = 1;
-  for (const uint32_t dim : tensor.dims) elements *= dim;
-  return elements;
-}
-
-}  // namespace
 
 struct CustomOperators::Node {
   const custom::Operator* note = nullptr;
@@ -296,7 +302,7 @@ Expected<void> CustomOperators::Compute(Node& node) {
     return Error{Code::kUnimplemented,
                  name +
                      " has nobody who computes it: register it with "
-                     "rknn_register_custom_ops"};
+                     "rknn_register_custom_ops, or install its plug-in"};
   }
   for (const uint32_t number : node.note->inputs) {
     tensors_[number]->BeginCpuAccess(CpuAccess::kRead);
@@ -505,7 +511,12 @@ Outcome RegisterCustomOperators(uint32_t handle, Context& context,
   std::vector<rknn_custom_op> all;
   if (before != nullptr) all = before->ops();
   for (const rknn_custom_op& op : ops) {
-    if (Outcome checked = Check(op, all); !checked.ok()) return checked;
+    std::erase_if(all, [&op](const rknn_custom_op& known) {
+      return TypeOf(known) == TypeOf(op) && IsOfPlugin(known) &&
+             !IsOfPlugin(op);
+    });
+    if (Outcome checked = CheckCustomOperator(op, all); !checked.ok())
+      return checked;
     all.push_back(op);
   }
   Expected<ContextOrigin> origin = context.target().OriginOf(context.number());
