@@ -11,10 +11,14 @@
 namespace rknnd::bench {
 
 std::string OneOperatorModel();
+// Two of them with an operator of the program's in between.
+std::string InterruptedModel();
 
 class OneOperatorContext {
  public:
-  OneOperatorContext();
+  // `interrupted`: of the other model, whose operator is registered and does
+  // nothing.
+  explicit OneOperatorContext(bool interrupted = false);
   ~OneOperatorContext();
   OneOperatorContext(const OneOperatorContext&) = delete;
   OneOperatorContext& operator=(const OneOperatorContext&) = delete;

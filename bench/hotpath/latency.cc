@@ -444,4 +444,28 @@ nlohmann::json MeasureClientCpu(const Placement& placement, int rounds,
           {"ratio", frame.Percentile(0.5) / of_peer.Percentile(0.5)}};
 }
 
+nlohmann::json MeasureCustomOperator(const Placement& placement, int rounds,
+                                     const std::string& folder) {
+  PinTo(placement.client_cpu);
+  const Daemon daemon(folder, false, placement.server_cpu);
+  const OneOperatorContext plain, interrupted(true);
+  PingPong floor(placement.server_cpu);
+  Samples floor_times;
+  Frames whole, parts, warm_up;
+  RunRound(plain.get(), kPerRound, &warm_up);
+  RunRound(interrupted.get(), kPerRound, &warm_up);
+  for (int round = 0; round < rounds; ++round) {
+    floor.Round(kPerRound, &floor_times);
+    RunRound(plain.get(), kPerRound, &whole);
+    RunRound(interrupted.get(), kPerRound, &parts);
+  }
+  const double round_trip = parts.added() - whole.added();
+  return {{"placement", placement.name},
+          {"floor_us", floor_times.Percentile(0.5)},
+          {"run_us", whole.client.Percentile(0.5)},
+          {"interrupted_us", parts.client.Percentile(0.5)},
+          {"round_trip_us", round_trip},
+          {"per_floor", round_trip / floor_times.Percentile(0.5)}};
+}
+
 }  // namespace rknnd::bench

@@ -43,6 +43,11 @@ nlohmann::json MeasureContexts(const Placement& placement, int rounds,
 // The client's CPU time for a frame, beside that of FutexPeer.
 nlohmann::json MeasureClientCpu(const Placement& placement, int rounds,
                                 const std::string& folder);
+// What an operator of the program's costs a run besides its own work: the job
+// ends before it, the program is called, and another job begins behind it.
+// Beside the floor.
+nlohmann::json MeasureCustomOperator(const Placement& placement, int rounds,
+                                     const std::string& folder);
 
 }  // namespace rknnd::bench
 

@@ -201,6 +201,25 @@ nlohmann::json MeasureClientCpus(int rounds, Checks* checks) {
   return rows;
 }
 
+nlohmann::json MeasureCustomOperators(int rounds, Checks* checks) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Placement& placement : Placements()) {
+    const nlohmann::json row = MeasureApart([&](const std::string& folder) {
+      return MeasureCustomOperator(placement, rounds, folder);
+    });
+    std::printf(
+        "%-9s run %.2f us, with an operator of the program's %.2f us; without "
+        "what the cores compute %.2f us more, floor %.2f us\n",
+        placement.name.c_str(), row["run_us"].get<double>(),
+        row["interrupted_us"].get<double>(), row["round_trip_us"].get<double>(),
+        row["floor_us"].get<double>());
+    checks->AtMost("custom operator / floor: " + placement.name, 4,
+                   row["per_floor"]);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 nlohmann::json MeasureGrowths(int rounds, Checks* checks) {
   const Placement placement = Placements().front();
   const nlohmann::json sessions = MeasureApart([&](const std::string& folder) {
@@ -249,10 +268,11 @@ int Main(int argc, char** argv) {
   app.add_option("--out", out, "JSON file to write");
   app.add_option("--rounds", rounds, "interleaved rounds")
       ->check(CLI::PositiveNumber);
-  app.add_option("--only", only,
-                 "latency, networks (of it), client, growth or isolation")
+  app.add_option(
+         "--only", only,
+         "latency, networks (of it), client, custom, growth or isolation")
       ->check(CLI::IsMember(std::vector<std::string>{
-          "latency", "networks", "client", "growth", "isolation"}));
+          "latency", "networks", "client", "custom", "growth", "isolation"}));
   app.add_option("--serve-grpc", serve_grpc, "be the gRPC peer")->group("");
   CLI11_PARSE(app, argc, argv);
   if (!serve_grpc.empty()) ServeGrpcEcho(serve_grpc);
@@ -267,6 +287,9 @@ int Main(int argc, char** argv) {
   }
   if (wanted("client")) {
     figures["client_cpu"] = MeasureClientCpus(rounds, &checks);
+  }
+  if (wanted("custom")) {
+    figures["custom_operator"] = MeasureCustomOperators(rounds, &checks);
   }
   if (wanted("growth")) figures["growth"] = MeasureGrowths(rounds, &checks);
   if (const std::string model = IsolationModel(); !model.empty()) {

@@ -203,8 +203,11 @@ std::span<char> Context::PerfText() {
   // Nothing, as on the board: programs print what they get.
   const bool none =
       !CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").ok();
-  Expected<std::string> text =
-      none ? std::string() : target_->PerfDetail(number_);
+  const std::shared_ptr<CustomOperators> operators = custom();
+  Expected<std::string> text = none ? std::string()
+                               : operators != nullptr
+                                   ? operators->PerfText()
+                                   : target_->PerfDetail(number_);
   const base::MutexLock lock(mutex_);
   // Programs take any failure here for the end of the world.
   perf_text_ = text.ok() ? *std::move(text)

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/posix/clock.h"
 #include "client/rknnrt/custom/plugins.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
@@ -99,6 +100,7 @@ struct CustomOperators::Node {
   rknn_custom_op_context context = {};
   std::vector<rknn_custom_op_tensor> inputs, outputs;
   bool begun = false;
+  base::Nanoseconds took = 0;  // in the last run
 };
 
 struct CustomOperators::Part {
@@ -382,11 +384,37 @@ Expected<RunReport> CustomOperators::Run(const RunRequest& request,
       sum.core = report->core;
     }
     if (p == nodes_.size()) break;
+    const base::MonotonicClock clock;
+    const base::Nanoseconds begin = clock.Now();
     if (Expected<void> done = Compute(*nodes_[p]); !done.ok()) {
       return std::move(done).error();
     }
+    nodes_[p]->took = clock.Now() - begin;
   }
   return sum;
+}
+
+Expected<std::string> CustomOperators::PerfText() {
+  if (IsCalling()) {
+    return Error{Code::kFailedPrecondition,
+                 "a callback asks, and its run has not ended"};
+  }
+  const base::MutexLock lock(mutex_);
+  std::string text;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    if (parts_[p].context != 0) {
+      Expected<std::string> layers = target_->PerfDetail(parts_[p].context);
+      if (!layers.ok()) return layers;
+      text += "Part " + std::to_string(p + 1) + " of " +
+              std::to_string(parts_.size()) + ":\n" + *layers + "\n";
+    }
+    if (p == nodes_.size()) break;
+    const Node& node = *nodes_[p];
+    text += "Custom operator '" + node.note->type + "' of node '" +
+            node.note->name + "', in the program: " +
+            std::to_string(node.took / base::kMicrosecond) + " us\n";
+  }
+  return text;
 }
 
 Expected<void> CustomOperators::SetCoreMask(uint32_t mask) {

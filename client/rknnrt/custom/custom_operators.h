@@ -73,6 +73,9 @@ class CustomOperators {
   base::Expected<RunReport> Run(const RunRequest& request,
                                 const RunBindings& bindings);
   base::Expected<void> SetCoreMask(uint32_t mask);
+  // The layers of each part, and between them what each operator's callbacks
+  // took in the last run.
+  base::Expected<std::string> PerfText();
   // Calls the destroy callbacks and gives the parts back. Waits for a run.
   void End();
   // This thread is inside one of its callbacks.

@@ -138,6 +138,9 @@ static int calls_back(rknn_custom_op_context* op, rknn_custom_op_tensor* inputs,
                       uint32_t n_outputs) {
   rknn_input_output_num num;
   EXPECT(rknn_query(current, RKNN_QUERY_IN_OUT_NUM, &num, sizeof num) == 0);
+  rknn_perf_detail detail;
+  EXPECT(rknn_query(current, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail) ==
+         0);
   EXPECT(rknn_run(current, NULL) < 0);
   EXPECT(rknn_destroy(current) < 0);
   return negate(op, inputs, n_inputs, outputs, n_outputs);
@@ -387,10 +390,20 @@ static void run_residual(rknn_context context, char** files) {
   MUST(rknn_outputs_release(context, 2, outputs));
 }
 
+/* Layers of each part, and each operator. */
+static void expect_times(rknn_context context) {
+  rknn_perf_detail detail;
+  MUST(rknn_query(context, RKNN_QUERY_PERF_DETAIL, &detail, sizeof detail));
+  EXPECT(strstr(detail.perf_data, "Part 1 of 3") != NULL);
+  EXPECT(strstr(detail.perf_data, "Relu") != NULL);
+  EXPECT(strstr(detail.perf_data, "'cstDual' of node 'dual'") != NULL);
+  EXPECT(strstr(detail.perf_data, "'cstNeg' of node 'negate'") != NULL);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   rknn_context context = 0;
-  MUST(rknn_init(&context, argv[2], 0, 0, NULL));
+  MUST(rknn_init(&context, argv[2], 0, RKNN_FLAG_COLLECT_PERF_MASK, NULL));
   current = context;
   if (strcmp(argv[1], "without") == 0) {
     EXPECT(infer(context, 0, 0) < 0);
@@ -437,6 +450,7 @@ int main(int argc, char** argv) {
         if (turn + 1 < times && getchar() == EOF) return 2;
       }
       EXPECT(prepares == times && computes == 2 * times);
+      expect_times(context);
     }
   }
   EXPECT(destroys == 0 || strcmp(argv[1], "wrong") == 0);
