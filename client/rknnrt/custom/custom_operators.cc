@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/posix/clock.h"
+#include "client/rknnrt/custom/opencl.h"
 #include "client/rknnrt/custom/plugins.h"
 #include "client/rknnrt/runtime.h"
 #include "client/rknnrt/tensor.h"
@@ -74,14 +75,12 @@ Outcome CheckCustomOperator(const rknn_custom_op& op,
   }
   const uint32_t target = RawNumber(op.target);
   if (target == RKNN_TARGET_TYPE_GPU) {
-    return Failure{{Code::kUnimplemented,
-                    "operator '" + std::string(type) +
-                        "': RKNN_TARGET_TYPE_GPU needs OpenCL, which this "
-                        "version of rknnd does not use: register a CPU "
-                        "operator"},
-                   Subject::kNone};
-  }
-  if (target != RKNN_TARGET_TYPE_CPU) {
+    if (Expected<void> there = GpuKernel::Check(); !there.ok()) {
+      return Failure{{there.error().code, "operator '" + std::string(type) +
+                                              "': " + there.error().message},
+                     Subject::kNone};
+    }
+  } else if (target != RKNN_TARGET_TYPE_CPU) {
     return wrong("target " + std::to_string(target) +
                  " is none of rknn_target_type");
   }
@@ -99,6 +98,7 @@ struct CustomOperators::Node {
   const rknn_custom_op* op = nullptr;  // null: nobody has registered it
   rknn_custom_op_context context = {};
   std::vector<rknn_custom_op_tensor> inputs, outputs;
+  std::unique_ptr<GpuKernel> gpu;  // of an operator for a GPU
   bool begun = false;
   base::Nanoseconds took = 0;  // in the last run
 };
@@ -275,10 +275,25 @@ int CustomOperators::Call(Node& node, Callback callback) {
                   static_cast<uint32_t>(node.outputs.size()));
 }
 
+Expected<void> CustomOperators::BuildKernel(Node& node) {
+  if (node.op->target != RKNN_TARGET_TYPE_GPU) return {};
+  Expected<std::unique_ptr<GpuKernel>> built = GpuKernel::Build(*node.op);
+  if (!built.ok()) {
+    return Error{built.error().code, "operator '" + node.note->type +
+                                         "' of node '" + node.note->name +
+                                         "': " + built.error().message};
+  }
+  node.gpu = *std::move(built);
+  node.context.target = RKNN_TARGET_TYPE_GPU;
+  node.context.gpu_ctx = node.gpu->handles();
+  return {};
+}
+
 Expected<void> CustomOperators::Begin() {
   const base::MutexLock lock(mutex_);
   for (const std::unique_ptr<Node>& node : nodes_) {
     if (node->op == nullptr) continue;
+    if (Expected<void> built = BuildKernel(*node); !built.ok()) return built;
     const int code = Call(*node, Callback::kInit);
     node->begun = code == 0;
     if (code == 0) continue;

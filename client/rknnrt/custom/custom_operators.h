@@ -96,6 +96,7 @@ class CustomOperators {
   void MakeNodes();
   [[nodiscard]] rknn_custom_op_tensor TensorOf(uint32_t number,
                                                uint32_t index) const;
+  static base::Expected<void> BuildKernel(Node& node);
   base::Expected<void> Compute(Node& node);
   int Call(Node& node, Callback callback);
   base::Expected<void> BindPart(Part& part, const RunBindings& bindings);

@@ -60,7 +60,10 @@ Expected<matmul::Spec> SpecOf(const rknn_matmul_info& info,
   spec.native_ac = info.AC_layout == RKNN_MM_LAYOUT_NATIVE;
   spec.b_quantization = info.B_quant_type;
   spec.ac_quantization = info.AC_quant_type;
-  spec.group = info.group_size;
+  // Programs of release 1.6.0 and before end before it.
+  if (spec.b_scales() == matmul::Scales::kPerGroup) {
+    spec.group = info.group_size;
+  }
   // Read() would call more of them damaged.
   if (shapes.size() > matmul::kMostShapes) {
     return Error{Code::kInvalidArgument,

@@ -31,9 +31,8 @@ LIMITS = {
     "rknn_set_input_shape": "works for models of one input; deprecated",
     "rknn_set_batch_core_num": "works for models with a batch, on SoCs of several "
         "cores",
-    "rknn_register_custom_ops": "works for operators on the CPU "
-        "([custom-operators.md](custom-operators.md))",
-    "RKNN_TARGET_TYPE_GPU": "not supported: an error says so",
+    "RKNN_TARGET_TYPE_GPU": "works where there is an OpenCL driver, else an error "
+        "says so ([custom-operators.md](custom-operators.md))",
     "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU": "accepted without effect: rknnd "
         "uses no GPU",
     "RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY": "accepted without effect: rknnd never "

@@ -258,7 +258,7 @@ static void wrong(rknn_context context) {
   memset(op.op_type, 'x', sizeof op.op_type);
   EXPECT(rknn_register_custom_ops(context, &op, 1) < 0);
   op = operator_of("cstNeg", negate);
-  op.target = RKNN_TARGET_TYPE_GPU;
+  op.target = RKNN_TARGET_TYPE_GPU; /* without a kernel */
   EXPECT(rknn_register_custom_ops(context, &op, 1) < 0);
   op.target = (rknn_target_type)77;
   EXPECT(rknn_register_custom_ops(context, &op, 1) < 0);
