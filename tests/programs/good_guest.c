@@ -5,6 +5,7 @@
  *   good_guest MODEL */
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -117,7 +118,7 @@ static void use(const char* path) {
 int main(int argc, char** argv) {
   static struct host before, after;
   char* const output = strdup("good_guest_XXXXXX");
-  const int standard = dup(STDOUT_FILENO);
+  const int standard = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   int caught = -1, descriptors, round;
   EXPECT(argc == 2 && output != NULL && standard >= 0);
   /* Whatever is written to the standard output is caught. */

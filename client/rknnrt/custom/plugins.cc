@@ -47,16 +47,16 @@ bool IsPluginName(std::string_view name) {
 
 // In the order of their names.
 std::vector<std::string> PluginNames(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()),
-                                                 closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(folder.c_str()),
+                                                   closedir);
   std::vector<std::string> names;
-  if (open == nullptr) {
+  if (stream == nullptr) {
     // Most boards have none.
     if (errno != ENOENT) Warn(folder, std::strerror(errno));
     return names;
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream of its own
-  while (const dirent* const entry = readdir(open.get())) {
+  while (const dirent* const entry = readdir(stream.get())) {
     if (IsPluginName(entry->d_name)) names.emplace_back(entry->d_name);
   }
   std::sort(names.begin(), names.end());
