@@ -91,6 +91,17 @@ TEST_F(CustomOpsTest, WhatIsWrongIsRefusedAndNothingIsLost) {
   EXPECT_TRUE(OnlyNeighbourIsLeft());
 }
 
+TEST_F(CustomOpsTest, ACallbackThatDiesCostsItsOwnProgram) {
+  StartDaemon();
+  StartNeighbour();
+  EXPECT_EQ(RunProgram(
+                {ProgramPath("tests/integration_custom_ops"), "die", Model()},
+                daemon().target(), {}, 3),
+            3);
+  EXPECT_TRUE(NeighbourIsWell());
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+}
+
 TEST_F(CustomOpsTest, TheyOutliveTheDaemon) {
   StartDaemon();
   EXPECT_EQ(RunOverDeaths({ProgramPath("tests/integration_custom_ops"), "again",

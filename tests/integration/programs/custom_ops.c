@@ -9,6 +9,7 @@
  *   custom_ops decline MODEL  init leaves Relu to the library
  *   custom_ops flat MODEL TYPE  a compiled model: x, 1x3x4x5, gives Relu(x)
  * and, through an operator TYPE that twice as much comes out of, x + 1, as 1x60
+ *   custom_ops die MODEL      ends inside of a callback, with 3
  *   custom_ops wrong MODEL    what must be refused
  *   custom_ops residual MODEL X Y P Q
  *                             another model: cstDualResidual, whose p is
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rknn_api.h"
 #include "rknn_custom_op.h"
@@ -131,6 +133,17 @@ static int square(rknn_custom_op_context* op, rknn_custom_op_tensor* inputs,
     data_of(&outputs[0])[i] = data_of(&inputs[0])[i] * data_of(&inputs[0])[i];
   }
   return 0;
+}
+
+static int dies(rknn_custom_op_context* op, rknn_custom_op_tensor* inputs,
+                uint32_t n_inputs, rknn_custom_op_tensor* outputs,
+                uint32_t n_outputs) {
+  (void)op;
+  (void)inputs;
+  (void)n_inputs;
+  (void)outputs;
+  (void)n_outputs;
+  _exit(3);
 }
 
 static int calls_back(rknn_custom_op_context* op, rknn_custom_op_tensor* inputs,
@@ -418,6 +431,10 @@ int main(int argc, char** argv) {
     MUST(rknn_register_custom_ops(context, &op, 1));
     register_both(context);
     EXPECT(infer(context, 0, 1) == 0);
+  } else if (strcmp(argv[1], "die") == 0) {
+    rknn_custom_op op = operator_of("cstDual", dies);
+    MUST(rknn_register_custom_ops(context, &op, 1));
+    infer(context, 0, 0);
   } else if (strcmp(argv[1], "decline") == 0) {
     rknn_custom_op op = operator_of("Relu", square);
     op.init = declines;
