@@ -17,7 +17,7 @@ using matmul::Layout;
 constexpr size_t kCell = 4;
 constexpr size_t kRow = kPanelColumns * kCell;  // bytes of a row of cells
 // Rows of a column that are turned at once where all of them lie together.
-constexpr int64_t kRun = 64;
+constexpr int64_t kRun = 128;
 
 // 128 bits, as every CPU has them.
 using Bytes [[gnu::vector_size(16)]] = uint8_t;
