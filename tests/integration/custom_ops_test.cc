@@ -94,10 +94,10 @@ TEST_F(CustomOpsTest, WhatIsWrongIsRefusedAndNothingIsLost) {
 TEST_F(CustomOpsTest, ACallbackThatDiesCostsItsOwnProgram) {
   StartDaemon();
   StartNeighbour();
-  EXPECT_EQ(RunProgram(
-                {ProgramPath("tests/integration_custom_ops"), "die", Model()},
-                daemon().target(), {}, 3),
-            3);
+  EXPECT_EQ(
+      RunProgram({ProgramPath("tests/integration_custom_ops"), "die", Model()},
+                 daemon().target(), {}, 3),
+      3);
   EXPECT_TRUE(NeighbourIsWell());
   EXPECT_TRUE(OnlyNeighbourIsLeft());
 }

@@ -7,6 +7,7 @@
 #include "client/include/rknn_custom_op.h"
 #include "client/rknnrt/call.h"
 #include "client/rknnrt/custom/custom_operators.h"
+#include "client/rknnrt/custom/registration.h"
 
 using rknnd::client::Call;
 using rknnd::client::CallOn;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,16 +33,11 @@
 
 namespace rknnd::client {
 
-// Whether `op` can be registered beside `known`.
-Outcome CheckCustomOperator(const rknn_custom_op& op,
-                            const std::vector<rknn_custom_op>& known);
-
-// The operators that a program has registered so far, and those of `ops`: the
-// context behind `handle` becomes one that calls them. What was bound to it
-// before is bound anew. After a failure it is as it was. An operator of the
-// program's takes the place of a plug-in's.
-Outcome RegisterCustomOperators(uint32_t handle, Context& context,
-                                std::span<const rknn_custom_op> ops);
+// As the model names it; all of op_type where it does not end.
+std::string_view TypeOf(const rknn_custom_op& op);
+// Null: there is none.
+const rknn_custom_op* FindOperator(const std::vector<rknn_custom_op>& ops,
+                                   std::string_view type);
 
 // This thread is inside a callback of one of the context's operators.
 bool IsInCallback(const Context& context);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/rknnrt/custom/custom_operators.h"
+#include "client/rknnrt/custom/registration.h"
 #include "client/rknnrt/runtime.h"
 #include "client/target/log.h"
 
