@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -10,6 +9,7 @@
 #include "base/values/half.h"
 #include "driver/soft/kernels/stop.h"
 #include "driver/soft/kernels/work.h"
+#include "driver/soft/matmul/run_state.h"
 
 namespace rknnd::soft {
 namespace {
@@ -20,39 +20,11 @@ using matmul::Scales;
 constexpr int64_t kMostRows = 256;
 // Of A, for which columns of B are read where they lie.
 constexpr int64_t kFewRows = 4;
-// Of C, whose sums stay in a core's nearest cache.
-constexpr int64_t kRowColumns = 4096;
-// Between two looks whether the answer is still wanted.
-constexpr int64_t kRowsOfB = 8192;
 // What rows of A may take, so that they stay in a core's cache.
 constexpr size_t kRowsBytes = size_t{1} << 20;
 // Rows of B lie far apart: those of several panels are read at once.
 constexpr int64_t kMostPanels = 4;
 constexpr size_t kPanelsBytes = size_t{1} << 20;
-constexpr auto kColumns = static_cast<size_t>(kPanelColumns);
-
-template <class T>
-using OfColumns = std::array<T, kColumns>;
-
-float FloatAt(const std::byte* floats, int64_t i) {
-  float value;
-  std::memcpy(&value, floats + static_cast<size_t>(i) * sizeof value,
-              sizeof value);
-  return value;
-}
-
-// Whatever a program wrote there: a number of eight bits.
-int32_t ZeroOf(float value) {
-  if (!(value >= -128.0F)) return -128;
-  return value > 127.0F ? 127 : static_cast<int32_t>(value);
-}
-
-uint16_t ToBfloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 PanelSource SourceOf(const matmul::Spec& spec, const matmul::Shape& shape,
                      const matmul::Blocks& blocks) {
@@ -61,15 +33,6 @@ PanelSource SourceOf(const matmul::Spec& spec, const matmul::Shape& shape,
           .shape = shape,
           .block_n = blocks.b_n,
           .run_k = blocks.b_k};
-}
-
-uint32_t SumOf(const std::byte* bytes, size_t count) {
-  uint32_t sum = 0;
-  const auto* const numbers = reinterpret_cast<const int8_t*>(bytes);
-  for (size_t i = 0; i < count; ++i) {
-    sum += static_cast<uint32_t>(int32_t{numbers[i]});
-  }
-  return sum;
 }
 
 // Eight numbers: the even ones, then the odd ones.
@@ -87,53 +50,6 @@ void PairEights(T* numbers, int64_t count) {
 }
 
 }  // namespace
-
-// Scales and zero points of one run.
-struct MatmulKernel::Numbers {
-  Numbers(const MatmulKernel& kernel, const std::byte* scales)
-      : b_scales(scales == nullptr
-                     ? nullptr
-                     : scales + matmul::kScaleHeader * sizeof(float)),
-        count(kernel.spec_.ScaleCount(kernel.shape_)),
-        each(kernel.spec_.b_scales() == Scales::kPerChannel) {
-    if (scales == nullptr) return;
-    std::memcpy(&header, scales, sizeof header);
-    a_zero =
-        kernel.elements_.a == Element::kFloat16 ? 0 : ZeroOf(header.a_zero);
-    c_zero = ZeroOf(header.c_zero);
-    const bool asymmetric = kernel.spec_.b_quantization % 2 != 0;
-    for (int64_t i = 0; i < count && asymmetric && !has_b_zeros; ++i) {
-      has_b_zeros = ZeroAt(i) != 0;
-    }
-  }
-  // Of one column, where groups have none of their own.
-  [[nodiscard]] float ScaleOf(int64_t column) const {
-    return b_scales == nullptr ? 1.0F : FloatAt(b_scales, each ? column : 0);
-  }
-  [[nodiscard]] int32_t ZeroOfColumn(int64_t column) const {
-    return has_b_zeros ? ZeroAt(each ? column : 0) : 0;
-  }
-  [[nodiscard]] float ScaleAt(int64_t i) const { return FloatAt(b_scales, i); }
-  [[nodiscard]] int32_t ZeroAt(int64_t i) const {
-    return ZeroOf(FloatAt(b_scales, count + i));
-  }
-
-  const std::byte* b_scales;
-  int64_t count;
-  bool each;
-  matmul::ScaleHeader header;
-  int32_t a_zero = 0, c_zero = 0;
-  bool has_b_zeros = false;
-};
-
-struct MatmulKernel::Room {
-  std::byte* rows;
-  std::byte* panels;
-  std::byte* sums;
-  std::byte* row_of_c;
-  uint32_t* row_sums;  // of A, modulo 2^32
-  std::byte* line;     // one row of A, as numbers
-};
 
 MatmulKernel::MatmulKernel(const matmul::Spec& spec, const matmul::Shape& shape,
                            const matmul::Blocks& blocks, CpuLevel level)
@@ -407,256 +323,6 @@ void MatmulKernel::RunTiles(Part part, const Matrices& matrices,
         }
       }
     }
-  }
-}
-
-void MatmulKernel::PrepareDots(const Matrices& matrices,
-                               const Room& room) const {
-  const auto k = static_cast<size_t>(shape_.k);
-  for (int64_t r = 0; r < shape_.m; ++r) {
-    const std::byte* const from = RowOfA(matrices, r, room.line);
-    const size_t at = static_cast<size_t>(r) * k;
-    if (!sums_bytes_) {
-      base::HalfToFloat(std::span(reinterpret_cast<const base::Half*>(from), k),
-                        std::span(reinterpret_cast<float*>(room.rows) + at, k));
-      continue;
-    }
-    room.row_sums[r] = SumOf(from, k);
-    if (dot_rows_ != nullptr) {
-      std::copy_n(from, k, room.rows + at);
-    } else if (elements_.b == Element::kInt4) {
-      std::byte* const to = room.rows + at;
-      constexpr auto kUnit = static_cast<size_t>(kDotUnit);
-      for (size_t i = 0; i < k; ++i) {
-        to[i / kUnit * kUnit + i % kUnit / 2 + i % 2 * kUnit / 2] = from[i];
-      }
-    } else if (dots_.form == RowForm::kWide) {
-      const auto* const bytes = reinterpret_cast<const int8_t*>(from);
-      std::copy_n(bytes, k, reinterpret_cast<int16_t*>(room.rows) + at);
-    } else {
-      std::copy_n(from, k, room.rows + at);
-    }
-  }
-}
-
-void MatmulKernel::AddDots(Dots dots, const std::byte* b, int64_t column,
-                           int64_t columns) const {
-  const size_t bits = matmul::BitsOf(elements_.b);
-  const auto bytes = [bits](int64_t numbers) {
-    return static_cast<size_t>(numbers) * bits / 8;
-  };
-  const bool native = spec_.b_layout == matmul::Layout::kNative;
-  const int64_t piece = native ? blocks_.piece : shape_.k;
-  const int64_t group =
-      native ? std::min<int64_t>(blocks_.b_n, columns) : columns;
-  dots.column_step = bytes(native ? kDotUnit : shape_.k);
-  dots.unit_step = bytes(native ? blocks_.b_n * kDotUnit : kDotUnit);
-  dots.columns = static_cast<size_t>(group);
-  const std::byte* const row = dots.row;
-  auto* const sums = static_cast<uint32_t*>(dots.sums);
-  const uint32_t row_sum = dots.row_sum;
-  for (int64_t k = 0; k < shape_.k; k += piece) {
-    dots.units = static_cast<size_t>(std::min(piece, shape_.k - k) / kDotUnit);
-    dots.row = row + static_cast<size_t>(k) * dot_number_;
-    // Once for all of K.
-    dots.row_sum = k == 0 ? row_sum : 0;
-    for (int64_t c = 0; c < columns; c += group) {
-      dots.column = b + bytes(source_.places.Of(k, column + c));
-      dots.sums = sums + c;
-      dot_(dots);
-    }
-  }
-}
-
-void MatmulKernel::RunRows(Part part, const Matrices& matrices,
-                           const Numbers& numbers, const Room& room) const {
-  PrepareDots(matrices, room);
-  const Range steps = ShareOf(part, panels_in_n_);
-  const auto end = std::min(steps.end * kPanelColumns, int64_t{shape_.n});
-  // As many as have their sums in a core's nearest cache.
-  for (int64_t first = steps.begin * kPanelColumns; first < end;
-       first += kRowColumns) {
-    const int64_t columns = std::min(kRowColumns, end - first);
-    for (int64_t r = 0; r < shape_.m; ++r) {
-      std::memset(room.row_of_c, 0,
-                  static_cast<size_t>(columns) * sizeof(int32_t));
-      const size_t bits = matmul::BitsOf(elements_.b);
-      for (int64_t k = 0; k < shape_.k; k += kRowsOfB) {
-        StopPoint();
-        dot_rows_(
-            {.row = room.rows +
-                    static_cast<size_t>(r * shape_.k + k) * dot_number_,
-             .matrix = matrices.b +
-                       static_cast<size_t>(k * shape_.n + first) * bits / 8,
-             .matrix_step = static_cast<size_t>(shape_.n) * bits / 8,
-             .rows = static_cast<size_t>(std::min(kRowsOfB, shape_.k - k)),
-             .columns = static_cast<size_t>(columns),
-             .sums = room.row_of_c});
-      }
-      for (int64_t c = 0; c < columns; c += kPanelColumns) {
-        const int64_t here = std::min(kPanelColumns, columns - c);
-        Room at = room;
-        at.sums = room.row_of_c + static_cast<size_t>(c) * sizeof(int32_t);
-        at.row_sums = room.row_sums + r;
-        if (sums_bytes_) {
-          FinishBytes(numbers, at, 0, r, 1, first + c, here, matrices.c);
-        } else {
-          FinishFloats(numbers, at, r, 1, first + c, here, matrices.c);
-        }
-      }
-    }
-  }
-}
-
-void MatmulKernel::RunDots(Part part, const Matrices& matrices,
-                           const Numbers& numbers, const Room& room) const {
-  PrepareDots(matrices, room);
-  const Range steps = ShareOf(part, panels_in_n_);
-  const size_t row_bytes = static_cast<size_t>(shape_.k) * dot_number_;
-  for (int64_t step = steps.begin; step < steps.end; ++step) {
-    StopPoint();
-    const int64_t first = step * kPanelColumns;
-    const int64_t columns = std::min(kPanelColumns, shape_.n - first);
-    std::memset(room.sums, 0,
-                static_cast<size_t>(shape_.m) * kColumns * sizeof(int32_t));
-    for (int64_t r = 0; r < shape_.m; ++r) {
-      Dots dots;
-      dots.row = room.rows + static_cast<size_t>(r) * row_bytes;
-      dots.row_sum = sums_bytes_ ? room.row_sums[r] : 0;
-      dots.sums =
-          room.sums + static_cast<size_t>(r) * kColumns * sizeof(int32_t);
-      AddDots(dots, matrices.b, first, columns);
-    }
-    if (sums_bytes_) {
-      FinishBytes(numbers, room, 0, 0, shape_.m, first, columns, matrices.c);
-    } else {
-      FinishFloats(numbers, room, 0, shape_.m, first, columns, matrices.c);
-    }
-  }
-}
-
-// sum((a - a_zero) * (b - b_zero)), of sums of x * b, where x is a and what its
-// form adds.
-void MatmulKernel::FinishBytes(const Numbers& numbers, const Room& room,
-                               uint32_t more, int64_t row, int64_t count,
-                               int64_t column, int64_t columns,
-                               std::byte* c) const {
-  const auto* const sums = reinterpret_cast<const uint32_t*>(room.sums);
-  const auto here = static_cast<size_t>(columns);
-  OfColumns<uint32_t> subtract{}, zero{};
-  OfColumns<double> scale{};
-  const auto k = static_cast<uint32_t>(shape_.k);
-  for (size_t i = 0; i < here; ++i) {
-    const int64_t n = column + static_cast<int64_t>(i);
-    if (more != 0) {
-      subtract[i] = more * sums[static_cast<size_t>(count) * kColumns + i];
-    }
-    zero[i] = static_cast<uint32_t>(numbers.ZeroOfColumn(n));
-    subtract[i] -= k * static_cast<uint32_t>(numbers.a_zero) * zero[i];
-    scale[i] = double{numbers.header.a_scale} * double{numbers.ScaleOf(n)};
-    if (elements_.c == Element::kInt8) {
-      scale[i] /= double{numbers.header.c_scale};
-    }
-  }
-  for (int64_t r = 0; r < count; ++r) {
-    const uint32_t of_row = numbers.has_b_zeros ? room.row_sums[r] : 0;
-    OfColumns<int32_t> exact;
-    for (size_t i = 0; i < kColumns; ++i) {
-      exact[i] =
-          static_cast<int32_t>(sums[static_cast<size_t>(r) * kColumns + i] -
-                               subtract[i] - zero[i] * of_row);
-    }
-    switch (elements_.c) {
-      case Element::kInt32:
-        StoreRow(exact.data(), row + r, column, columns, c);
-        break;
-      case Element::kInt16: {
-        OfColumns<int16_t> shorts;
-        for (size_t i = 0; i < kColumns; ++i) {
-          shorts[i] = static_cast<int16_t>(std::clamp(exact[i], -32768, 32767));
-        }
-        StoreRow(shorts.data(), row + r, column, columns, c);
-        break;
-      }
-      case Element::kInt8: {
-        OfColumns<int8_t> bytes{};
-        for (size_t i = 0; i < here; ++i) {
-          const double steps =
-              std::nearbyint(static_cast<double>(exact[i]) * scale[i]) +
-              numbers.c_zero;
-          bytes[i] = static_cast<int8_t>(
-              steps >= -128.0 ? std::min(steps, 127.0) : -128.0);
-        }
-        StoreRow(bytes.data(), row + r, column, columns, c);
-        break;
-      }
-      default: {
-        OfColumns<float> values;
-        for (size_t i = 0; i < kColumns; ++i) {
-          values[i] =
-              static_cast<float>(static_cast<double>(exact[i]) * scale[i]);
-        }
-        StoreFloats(values.data(), row + r, column, columns, c);
-        break;
-      }
-    }
-  }
-}
-
-void MatmulKernel::FinishFloats(const Numbers& numbers, const Room& room,
-                                int64_t row, int64_t count, int64_t column,
-                                int64_t columns, std::byte* c) const {
-  auto* const sums = reinterpret_cast<float*>(room.sums);
-  if (elements_.b != Element::kFloat16) {
-    const float a_scale =
-        elements_.a == Element::kFloat16 ? 1.0F : numbers.header.a_scale;
-    OfColumns<float> scale{};
-    for (size_t i = 0; i < static_cast<size_t>(columns); ++i) {
-      const int64_t n = column + static_cast<int64_t>(i);
-      scale[i] = a_scale * (scales_late_ ? numbers.ScaleOf(n) : 1.0F);
-    }
-    for (int64_t r = 0; r < count; ++r) {
-      for (size_t i = 0; i < kColumns; ++i) {
-        sums[static_cast<size_t>(r) * kColumns + i] *= scale[i];
-      }
-    }
-  }
-  for (int64_t r = 0; r < count; ++r) {
-    StoreFloats(sums + static_cast<size_t>(r) * kColumns, row + r, column,
-                columns, c);
-  }
-}
-
-void MatmulKernel::StoreFloats(const float* values, int64_t row, int64_t column,
-                               int64_t columns, std::byte* c) const {
-  OfColumns<uint16_t> halves{};
-  switch (elements_.c) {
-    case Element::kFloat16:
-      base::FloatToHalf(std::span(values, kColumns), halves);
-      return StoreRow(halves.data(), row, column, columns, c);
-    case Element::kBfloat16:
-      for (size_t i = 0; i < kColumns; ++i) halves[i] = ToBfloat16(values[i]);
-      return StoreRow(halves.data(), row, column, columns, c);
-    default:
-      return StoreRow(values, row, column, columns, c);
-  }
-}
-
-void MatmulKernel::StoreRow(const void* numbers, int64_t row, int64_t column,
-                            int64_t columns, std::byte* c) const {
-  const size_t size = matmul::BitsOf(elements_.c) / 8;
-  const auto* from = static_cast<const std::byte*>(numbers);
-  if (!spec_.native_ac) {
-    std::memcpy(c + static_cast<size_t>(row * shape_.n + column) * size, from,
-                static_cast<size_t>(columns) * size);
-    return;
-  }
-  const int64_t block = blocks_.c_n;
-  for (int64_t n = column; n < column + columns; n += block) {
-    std::memcpy(
-        c + static_cast<size_t>((n / block * shape_.m + row) * block) * size,
-        from, static_cast<size_t>(block) * size);
-    from += static_cast<size_t>(block) * size;
   }
 }
 
