@@ -12,7 +12,6 @@
 #include "client/include/rknn_custom_op.h"
 
 namespace rknnd::bench {
-
 namespace {
 
 constexpr int kElements = 16;
@@ -50,6 +49,10 @@ std::string Row(
   return model.SerializeAsString();
 }
 
+std::string InterruptedModel() {
+  return Row({{"Relu", ""}, {kCustomType, kCustomDomain}, {"Relu", ""}});
+}
+
 int DoNothing(rknn_custom_op_context*, rknn_custom_op_tensor*, uint32_t,
               rknn_custom_op_tensor*, uint32_t) {
   return 0;
@@ -58,10 +61,6 @@ int DoNothing(rknn_custom_op_context*, rknn_custom_op_tensor*, uint32_t,
 }  // namespace
 
 std::string OneOperatorModel() { return Row({{"Relu", ""}}); }
-
-std::string InterruptedModel() {
-  return Row({{"Relu", ""}, {kCustomType, kCustomDomain}, {"Relu", ""}});
-}
 
 OneOperatorContext::OneOperatorContext(bool interrupted) {
   std::string model = interrupted ? InterruptedModel() : OneOperatorModel();

@@ -11,13 +11,11 @@
 namespace rknnd::bench {
 
 std::string OneOperatorModel();
-// Two of them with an operator of the program's in between.
-std::string InterruptedModel();
 
 class OneOperatorContext {
  public:
-  // `interrupted`: of the other model, whose operator is registered and does
-  // nothing.
+  // `interrupted`: two of them with an operator of the program's in between,
+  // which does nothing.
   explicit OneOperatorContext(bool interrupted = false);
   ~OneOperatorContext();
   OneOperatorContext(const OneOperatorContext&) = delete;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/programs/check.h"
+
 #ifdef __arm__
 typedef uint32_t rknn_context;
 #else
@@ -108,14 +110,6 @@ int rknn_matmul_set_io_mem(rknn_context, rknn_tensor_mem*,
                            rknn_matmul_tensor_attr*);
 int rknn_matmul_run(rknn_context);
 int rknn_matmul_destroy(rknn_context);
-
-#define EXPECT(condition)                                         \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      fprintf(stderr, "line %d: not %s\n", __LINE__, #condition); \
-      exit(1);                                                    \
-    }                                                             \
-  } while (0)
 
 /* A struct alone on the heap, so that a sanitizer sees what touches more. */
 static void* alone(size_t size) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "rknn_api.h"
+#include "tests/programs/check.h"
 
 #define CHECK(call)                                           \
   do {                                                        \
@@ -20,14 +21,6 @@
       fprintf(stderr, "%s fail! ret=%d\n", #call, check_ret); \
       exit(2);                                                \
     }                                                         \
-  } while (0)
-
-#define EXPECT(condition)                                         \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      fprintf(stderr, "line %d: not %s\n", __LINE__, #condition); \
-      exit(1);                                                    \
-    }                                                             \
   } while (0)
 
 /* All of a file; to be freed. */

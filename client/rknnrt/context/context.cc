@@ -200,14 +200,14 @@ Outcome Context::BindMemory(const Buffer& memory, const rknn_tensor_attr& attr,
 }
 
 std::span<char> Context::PerfText() {
-  // Nothing, as on the board: programs print what they get.
-  const bool none =
-      !CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").ok();
-  const std::shared_ptr<CustomOperators> operators = custom();
-  Expected<std::string> text = none ? std::string()
-                               : operators != nullptr
-                                   ? operators->PerfText()
-                                   : target_->PerfDetail(number_);
+  Expected<std::string> text = std::string();
+  if (!CheckLimit(rknnd_v1_DeviceLimit_LIMIT_NO_LAYER_TIMES, "").ok()) {
+    // Nothing, as on the board: programs print what they get.
+  } else if (const auto operators = custom(); operators != nullptr) {
+    text = operators->PerfText();
+  } else {
+    text = target_->PerfDetail(number_);
+  }
   const base::MutexLock lock(mutex_);
   // Programs take any failure here for the end of the world.
   perf_text_ = text.ok() ? *std::move(text)

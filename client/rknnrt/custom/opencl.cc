@@ -229,6 +229,9 @@ Expected<std::unique_ptr<GpuKernel>> GpuKernel::Build(
                  "cl_kernel_name is empty, or does not end"};
   }
   const std::string options(TextOf(op.cl_build_options));
+  if (options.empty() && op.cl_build_options[0] != '\0') {
+    return Error{Code::kInvalidArgument, "cl_build_options does not end"};
+  }
   std::unique_ptr<GpuKernel> kernel(new GpuKernel);
   const char* const text = source->data();
   const size_t size = source->size();

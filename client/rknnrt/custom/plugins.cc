@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "base/posix/environment.h"
 #include "client/rknnrt/custom/registration.h"
 #include "client/rknnrt/runtime.h"
 #include "client/target/log.h"
@@ -46,17 +46,10 @@ bool IsPluginName(std::string_view name) {
 }
 
 // In the order of their names.
-std::vector<std::string> PluginNames(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(folder.c_str()),
-                                                   closedir);
+std::vector<std::string> PluginNames(DIR* folder) {
   std::vector<std::string> names;
-  if (stream == nullptr) {
-    // Most boards have none.
-    if (errno != ENOENT) Warn(folder, std::strerror(errno));
-    return names;
-  }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream of its own
-  while (const dirent* const entry = readdir(stream.get())) {
+  while (const dirent* const entry = readdir(folder)) {
     if (IsPluginName(entry->d_name)) names.emplace_back(entry->d_name);
   }
   std::sort(names.begin(), names.end());
@@ -110,8 +103,14 @@ const rknn_custom_op* LoadOne(const std::string& path, uid_t owner) {
 
 std::vector<rknn_custom_op> LoadPlugins(const std::string& folder) {
   std::vector<rknn_custom_op> plugins;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(folder.c_str()),
+                                                   closedir);
   struct stat status = {};
-  if (folder.empty() || stat(folder.c_str(), &status) != 0) return plugins;
+  if (stream == nullptr || fstat(dirfd(stream.get()), &status) != 0) {
+    // Most boards have none.
+    if (errno != ENOENT) Warn(folder, std::strerror(errno));
+    return plugins;
+  }
   // Whose folder it is may change what is in it.
   const uid_t owner = status.st_uid == geteuid() ? status.st_uid : 0;
   if (const std::string wrong = WhoElseMayChange(status, owner);
@@ -119,7 +118,7 @@ std::vector<rknn_custom_op> LoadPlugins(const std::string& folder) {
     Warn(folder, wrong);
     return plugins;
   }
-  const std::vector<std::string> names = PluginNames(folder);
+  const std::vector<std::string> names = PluginNames(stream.get());
   if (!names.empty()) ShowOwnNames();
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
@@ -137,10 +136,9 @@ std::vector<rknn_custom_op> LoadPlugins(const std::string& folder) {
 
 const std::vector<rknn_custom_op>& Plugins() {
   static const auto* const plugins = [] {
-    // Not in a program with more rights than who started it.
-    const char* const named = secure_getenv("RKNND_OP_PLUGINS");
+    const std::string named = base::FromEnvironment("RKNND_OP_PLUGINS");
     return new std::vector<rknn_custom_op>(
-        LoadPlugins(named == nullptr ? kBoardsFolder : named));
+        LoadPlugins(named.empty() ? kBoardsFolder : named));
   }();
   return *plugins;
 }
@@ -149,7 +147,7 @@ void UsePlugins(uint32_t handle) {
   if (Plugins().empty()) return;
   const auto context = Runtime::Get().FindContext(handle);
   if (!context.ok()) return;
-  if ((*context)->flags() & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) return;
+  if (((*context)->flags() & RKNN_FLAG_COLLECT_MODEL_INFO_ONLY) != 0) return;
   if (const Outcome done =
           RegisterCustomOperators(handle, **context, Plugins());
       !done.ok()) {

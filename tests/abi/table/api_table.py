@@ -33,8 +33,8 @@ LIMITS = {
         "cores",
     "RKNN_TARGET_TYPE_GPU": "works where there is an OpenCL driver, else an error "
         "says so ([custom-operators.md](custom-operators.md))",
-    "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU": "accepted without effect: rknnd "
-        "uses no GPU",
+    "RKNN_FLAG_EXECUTE_FALLBACK_PRIOR_DEVICE_GPU": "accepted without effect: "
+        "rknnd's own operators use no GPU",
     "RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY": "accepted without effect: rknnd never "
         "changes a program's priority",
 }
