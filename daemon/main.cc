@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,8 @@
 #include "daemon/runtime.h"
 #include "daemon/runtime_options.h"
 #include "daemon/start_check.h"
+#include "driver/rknnrt/protocol.h"
+#include "driver/rknnrt/worker/worker.h"
 
 namespace rknnd {
 namespace {
@@ -279,4 +282,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace rknnd
 
-int main(int argc, char** argv) { return rknnd::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // Of its own making: the process that hosts the vendor's library.
+  if (argc == 2 &&
+      std::string_view(argv[1]) == rknnd::rknnrt::kWorkerArgument) {
+    rknnd::rknnrt::RunWorker();
+  }
+  return rknnd::Main(argc, argv);
+}

@@ -50,6 +50,7 @@ absl::Status Runtime::Assemble(const RuntimeOptions& options) {
   device.soc = options.soc;
   device.pace = options.pace;
   device.clock = &clock_;
+  device.library = options.library;
   driver::DeviceLog device_log;
   if (options.log != nullptr) {
     device_log = [log = options.log](const std::string& line) {

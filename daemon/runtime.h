@@ -55,6 +55,7 @@ struct RuntimeBoard {
 // Beside what the service's limits are, which a reload may change.
 struct RuntimeOptions : core::LiveOptions {
   std::string device = "auto";
+  driver::HostedLibraryOptions library;
   std::string soc = "rk3588";
   bool pace = false;        // jobs end when the SoC would end them
   bool incoherent = false;  // CPU and NPU see each other only after a sync

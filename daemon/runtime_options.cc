@@ -10,6 +10,7 @@
 
 #include "base/posix/map_count.h"
 #include "daemon/board/power.h"
+#include "driver/rknnrt/protocol.h"
 
 namespace rknnd {
 namespace {
@@ -37,6 +38,10 @@ uint64_t MappingLimit(uint64_t configured) {
   return std::min(configured, most);
 }
 
+// The time that a job has in a worker of the vendor's library is so small a part
+// of that after which its program is told.
+constexpr base::Nanoseconds kTurnsBeforeAHang = 3;
+
 }  // namespace
 
 core::LiveOptions LiveOptionsOf(const Config& config) {
@@ -62,6 +67,13 @@ RuntimeOptions RuntimeOptionsOf(const Config& config, board::LogTail& log,
   RuntimeOptions options;
   static_cast<core::LiveOptions&>(options) = LiveOptionsOf(config);
   options.device = config.device;
+  options.library.path = config.vendor_library;
+  options.library.worker = {"/proc/self/exe", rknnrt::kWorkerArgument};
+  options.library.one_for_all = config.vendor_workers == "one";
+  options.library.most_deaths = config.vendor_deaths;
+  // A job whose worker hangs runs again before its program is told that it
+  // hangs.
+  options.library.job_limit = config.scheduling.hang / kTurnsBeforeAHang;
   options.soc = config.soc;
   options.pace = config.pace;
   options.incoherent = config.cache == "incoherent";

@@ -6,6 +6,10 @@
 #include <typeinfo>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/status/status.h"
+#include "driver/rknnrt/rknnrt_device.h"
+#include "driver/rknnrt/rknnrt_model.h"
 #include "driver/rknpu/device/rknpu_device.h"
 #include "driver/rknpu/device/rknpu_model.h"
 #include "driver/soft/attached_memory.h"
@@ -22,64 +26,76 @@ uint64_t CoreSram(const NpuOfDevice& npu, uint32_t cores) {
 // Thread: any.
 class CompoundDevice final : public Device {
  public:
-  CompoundDevice(std::unique_ptr<Device> soft, const std::string& platform,
-                 std::unique_ptr<rknpu::Backend> backend,
-                 const base::Clock* clock,
-                 const std::optional<NpuOfDevice>& npu)
-      : soft_(std::move(soft)),
-        programs_(
-            std::move(backend),
-            {.platform = platform,
-             .cores = soft_->info().cores,
-             .mhz = soft_->info().mhz,
-             .sram_bytes = npu.has_value() ? CoreSram(*npu, soft_->info().cores)
-                                           : soft_->info().sram_total},
-            clock == nullptr ? monotonic_ : *clock),
+  CompoundDevice(CompoundParts parts, const base::Clock* clock)
+      : soft_(std::move(parts.soft)),
+        library_(std::move(parts.library)),
+        library_first_(parts.library_first),
+        programs_(std::move(parts.backend),
+                  {.platform = parts.platform,
+                   .cores = soft_->info().cores,
+                   .mhz = soft_->info().mhz,
+                   .sram_bytes = parts.npu.has_value()
+                                     ? CoreSram(*parts.npu, soft_->info().cores)
+                                     : soft_->info().sram_total},
+                  clock == nullptr ? monotonic_ : *clock),
         info_(soft_->info()) {
-    if (!npu.has_value()) return;
-    info_.kind = npu->kind;
-    info_.driver = npu->driver;
-    info_.sram_total = npu->sram;
-    if (npu->sram == 0) info_.sram_base = 0;
-    info_.core_sram = CoreSram(*npu, info_.cores);
+    if (!parts.npu.has_value()) return;
+    info_.kind = parts.npu->kind;
+    info_.driver = parts.npu->driver;
+    info_.sram_total = parts.npu->sram;
+    if (parts.npu->sram == 0) info_.sram_base = 0;
+    info_.core_sram = CoreSram(*parts.npu, info_.cores);
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Model>> Load(
       const LoadRequest& request) override {
     // What the software NPU made of a model is its own.
-    if (request.compiled.empty() && rknpu::RknpuDevice::Takes(request.bytes)) {
-      return programs_.Load(request);
+    if (!request.compiled.empty() || !rknpu::RknpuDevice::Takes(request.bytes)) {
+      return soft_->Load(request);
     }
-    return soft_->Load(request);
+    if (library_ == nullptr) return programs_.Load(request);
+    return library_first_
+               ? library_->Load(request, "the configuration says so")
+               : LoadWhereItRuns(request);
   }
   absl::StatusOr<std::unique_ptr<Memory>> Attach(const MemoryRef& memory,
                                                  MemoryAccess access) override {
     absl::StatusOr<std::unique_ptr<Memory>> attached =
         soft_->Attach(memory, access);
-    if (attached.ok()) {
-      programs_.OnAttached(static_cast<soft::AttachedMemory&>(**attached));
+    if (!attached.ok()) return attached;
+    auto& own = static_cast<soft::AttachedMemory&>(**attached);
+    programs_.OnAttached(own);
+    if (library_ != nullptr) {
+      RKNND_RETURN_IF_ERROR(library_->OnAttached(own, memory));
     }
     return attached;
   }
   void Submit(const JobRequest& job) override {
     // One class of each kind: a comparison of two pointers.
     const Model& model = *job.model;
-    if (typeid(model) != typeid(rknpu::RknpuModel)) return soft_->Submit(job);
-    programs_.Submit(job);
+    if (typeid(model) == typeid(rknpu::RknpuModel)) {
+      programs_.Submit(job);
+    } else if (typeid(model) == typeid(rknnrt::RknnrtModel)) {
+      library_->Submit(job);
+    } else {
+      soft_->Submit(job);
+    }
   }
   void EnterWorker() override { soft_->EnterWorker(); }
   bool SetClock(double fraction) override { return soft_->SetClock(fraction); }
 
-  // Jobs of both kinds end; the last of them tells.
+  // Jobs of all kinds end; the last of them tells.
   void Reset(std::function<void(absl::Status)> done) override {
-    auto left = std::make_shared<std::atomic<int>>(2);
-    const auto both = [left = std::move(left),
-                       done = std::move(done)](const absl::Status& status) {
+    auto left =
+        std::make_shared<std::atomic<int>>(library_ == nullptr ? 2 : 3);
+    const auto all = [left = std::move(left),
+                      done = std::move(done)](const absl::Status& status) {
       if (--*left == 0 && done != nullptr) done(status);
     };
-    programs_.Reset(both);
-    soft_->Reset(both);
+    if (library_ != nullptr) library_->Reset(all);
+    programs_.Reset(all);
+    soft_->Reset(all);
   }
   [[nodiscard]] uint64_t resets() const override {
     return soft_->resets() + programs_.resets();
@@ -88,26 +104,52 @@ class CompoundDevice final : public Device {
   [[nodiscard]] CacheSyncs cache_syncs() const override {
     CacheSyncs sum = soft_->cache_syncs();
     const CacheSyncs programs = programs_.cache_syncs();
-    sum.done += programs.done;
-    sum.skipped += programs.skipped;
+    const CacheSyncs library =
+        library_ == nullptr ? CacheSyncs{} : library_->cache_syncs();
+    sum.done += programs.done + library.done;
+    sum.skipped += programs.skipped + library.skipped;
     return sum;
   }
 
+  [[nodiscard]] std::vector<QuarantinedModel> quarantined() const override {
+    if (library_ == nullptr) return {};
+    return library_->quarantine().List();
+  }
+  absl::Status Release(const std::string& sha256) override {
+    if (library_ == nullptr) return Device::Release(sha256);
+    return library_->quarantine().Release(sha256);
+  }
+
  private:
+  // A model that nothing can run is described, with what each said of it.
+  absl::StatusOr<std::unique_ptr<Model>> LoadWhereItRuns(
+      const LoadRequest& request) {
+    absl::StatusOr<std::unique_ptr<Model>> ours = programs_.Load(request);
+    if (ours.ok() && (*ours)->info().runnable.ok()) return ours;
+    const absl::Status why = ours.ok() ? (*ours)->info().runnable : ours.status();
+    absl::StatusOr<std::unique_ptr<Model>> hosted = library_->Load(
+        request, absl::StrCat("rknnd's own executor declines it: ",
+                              why.message()));
+    if (hosted.ok()) return hosted;
+    if (!ours.ok()) return base::Annotate(hosted.status(), std::string(why.message()));
+    return programs_.Describe(
+        request, absl::StrCat(why.message(), ". The vendor's library: ",
+                              hosted.status().message()));
+  }
+
   const base::MonotonicClock monotonic_;
   const std::unique_ptr<Device> soft_;
+  const std::unique_ptr<rknnrt::RknnrtDevice> library_;
+  const bool library_first_;
   rknpu::RknpuDevice programs_;
   DeviceInfo info_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> MakeCompoundDevice(
-    std::unique_ptr<Device> soft, const std::string& platform,
-    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock,
-    const std::optional<NpuOfDevice>& npu) {
-  return std::make_unique<CompoundDevice>(std::move(soft), platform,
-                                          std::move(backend), clock, npu);
+std::unique_ptr<Device> MakeCompoundDevice(CompoundParts parts,
+                                           const base::Clock* clock) {
+  return std::make_unique<CompoundDevice>(std::move(parts), clock);
 }
 
 }  // namespace rknnd::driver

@@ -1,6 +1,7 @@
-// One device for both kinds of file: ONNX models run on the software NPU,
-// compiled ones (.rknn) as programs of an NPU, real or emulated. The file
-// decides. Everything else, memory and cores among it, is the software NPU's.
+// One device for all kinds of file: ONNX models run on the software NPU, compiled
+// ones (.rknn) as programs of an NPU, real or emulated, and what that declines on
+// the vendor's library, where there is one. The file decides, or who configures
+// it. Everything else, memory and cores among it, is the software NPU's.
 
 #ifndef DRIVER_COMPOUND_DEVICE_H_
 #define DRIVER_COMPOUND_DEVICE_H_
@@ -11,6 +12,7 @@
 
 #include "base/posix/clock.h"
 #include "driver/device.h"
+#include "driver/rknnrt/rknnrt_device.h"
 #include "driver/rknpu/backend.h"
 
 namespace rknnd::driver {
@@ -21,12 +23,20 @@ struct NpuOfDevice {
   uint64_t sram = 0;  // bytes that its driver gives
 };
 
-// `soft` is a soft::SoftDevice. The NPU behind `backend` is one of `platform`.
+struct CompoundParts {
+  std::unique_ptr<Device> soft;             // a soft::SoftDevice
+  std::string platform;                     // of the NPU behind `backend`
+  std::unique_ptr<rknpu::Backend> backend;
+  std::optional<NpuOfDevice> npu;
+  // The vendor's library, of the same NPU; null: there is none.
+  std::unique_ptr<rknnrt::RknnrtDevice> library;
+  // Compiled models go to the library, whether `backend` could run them or not.
+  bool library_first = false;
+};
+
 // `clock` outlives the device; null is CLOCK_MONOTONIC.
-std::unique_ptr<Device> MakeCompoundDevice(
-    std::unique_ptr<Device> soft, const std::string& platform,
-    std::unique_ptr<rknpu::Backend> backend, const base::Clock* clock,
-    const std::optional<NpuOfDevice>& npu = std::nullopt);
+std::unique_ptr<Device> MakeCompoundDevice(CompoundParts parts,
+                                           const base::Clock* clock);
 
 }  // namespace rknnd::driver
 

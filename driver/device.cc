@@ -31,6 +31,10 @@ void Device::Reset(std::function<void(absl::Status)> done) {
                    "reset)")));
 }
 
+absl::Status Device::Release(const std::string& /*sha256*/) {
+  return absl::NotFoundError("no model of this device is in quarantine");
+}
+
 absl::Status Model::WriteCompiled(
     absl::FunctionRef<absl::Status(std::span<const std::byte>)> /*write*/) {
   return absl::UnimplementedError("this model has no compiled form");

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,6 +68,14 @@ struct DeviceInfo {
   uint32_t mhz = 0, macs_per_cycle = 0;
 };
 
+// A model that is not run any more, as its last jobs ended the processes that
+// ran them.
+struct QuarantinedModel {
+  std::string sha256, name;
+  std::string why;  // how the last one ended
+  uint32_t deaths = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -102,13 +111,32 @@ class Device {
 
   // Thread: any.
   [[nodiscard]] virtual CacheSyncs cache_syncs() const { return {}; }
+
+  // Thread: any.
+  [[nodiscard]] virtual std::vector<QuarantinedModel> quarantined() const {
+    return {};
+  }
+  // Lets it try again; of its hash the first digits will do. NOT_FOUND.
+  virtual absl::Status Release(const std::string& sha256);
+};
+
+// The vendor's library, where compiled models run that nothing else can.
+struct HostedLibraryOptions {
+  std::string path;  // empty: where `rknnd-divert` puts it, if there is one
+  // The program that hosts it, and its arguments; empty: it is not hosted.
+  std::vector<std::string> worker;
+  bool one_for_all = false;  // one process for all models, instead of one each
+  uint32_t most_deaths = 3;  // of workers, until a model is in quarantine
+  // What a job may take before its worker is ended; 0: two seconds.
+  base::Nanoseconds job_limit = 0;
 };
 
 struct DeviceOptions {
-  std::string kind = "auto";  // "soft", "rknnrt", "auto"
+  std::string kind = "auto";  // "soft", "rknpu", "rknnrt", "auto"
   std::string soc = "rk3588";
   bool pace = false;  // a job ends when the SoC would end it
   const base::Clock* clock = nullptr;
+  HostedLibraryOptions library;
 };
 
 // The only place that names devices. kUnimplemented for a kind this build

@@ -41,8 +41,12 @@ class KernelDeviceTest : public ::testing::Test {
     auto npu = rknpu::KernelBackend::Open(
         kernel_, {"/dev/dri/renderD129", true, ""}, {});
     ASSERT_TRUE(npu.ok()) << npu.status();
-    device_ = MakeCompoundDevice(*std::move(soft), "rk3588", *std::move(npu),
-                                 nullptr, NpuOfDevice{"rknpu", "0.9.8"});
+    CompoundParts parts;
+    parts.soft = *std::move(soft);
+    parts.platform = "rk3588";
+    parts.backend = *std::move(npu);
+    parts.npu = {"rknpu", "0.9.8"};
+    device_ = MakeCompoundDevice(std::move(parts), nullptr);
   }
   // The hand-written program with memory for it.
   void Load() {

@@ -11,8 +11,8 @@
 
 namespace rknnd::driver {
 
-// NOT_FOUND, and which are known, for another. `kind`: DeviceOptions's.
-absl::Status CheckSoc(const std::string& kind, const std::string& soc);
+// NOT_FOUND, and which are known, for another.
+absl::Status CheckSoc(const std::string& soc);
 
 }  // namespace rknnd::driver
 

@@ -12,6 +12,9 @@
 #include "driver/compound_device.h"
 #include "driver/device.h"
 #include "driver/known_soc.h"
+#include "driver/rknnrt/library_file.h"
+#include "driver/rknnrt/rknnrt_device.h"
+#include "driver/rknnrt/worker_pool.h"
 #include "driver/rknpu/emulated_backend.h"
 #include "driver/rknpu/kernel/kernel_backend.h"
 #include "driver/rknpu/kernel/npu_node.h"
@@ -24,6 +27,7 @@ namespace {
 constexpr char kAny[] = "auto";
 constexpr char kSoftware[] = "soft";
 constexpr char kKernel[] = "rknpu";
+constexpr char kLibrary[] = "rknnrt";
 
 // The NPU behind the kernel's driver; NOT_FOUND: there is none.
 absl::StatusOr<std::unique_ptr<rknpu::KernelBackend>> OpenNpu(
@@ -47,26 +51,75 @@ void Tell(const DeviceLog& log, const std::string& text) {
   if (log != nullptr) log(text);
 }
 
+// The vendor's library, hosted; null: there is none, or none that can be used,
+// where nobody insists on it.
+absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> OpenLibrary(
+    const DeviceOptions& options, const soft::SocProfile& soc,
+    const DeviceLog& log) {
+  static const base::MonotonicClock monotonic;
+  const HostedLibraryOptions& about = options.library;
+  const bool is_needed = options.kind == kLibrary;
+  const std::string path =
+      about.path.empty() ? rknnrt::FindLibraryFile() : about.path;
+  const auto without =
+      [&](const absl::Status& why)
+      -> absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> {
+    if (is_needed) return why;
+    Tell(log, absl::StrCat("no model runs on the vendor's library: ",
+                           why.message()));
+    return std::unique_ptr<rknnrt::RknnrtDevice>();
+  };
+  if (path.empty()) {
+    if (!is_needed) return std::unique_ptr<rknnrt::RknnrtDevice>();
+    return absl::NotFoundError(
+        "device 'rknnrt' needs the vendor's librknnrt.so: name it by "
+        "'vendor_library' in rknnd.toml, or put it where 'rknnd-divert enable' "
+        "would, into /usr/lib/rknnd-vendor");
+  }
+  if (about.worker.empty()) {
+    return without(absl::UnimplementedError(
+        "only the daemon hosts it, not a program with the target local:"));
+  }
+  rknnrt::PoolOptions pool;
+  absl::StatusOr<rknnrt::LibraryFile> file = rknnrt::CheckLibraryFile(path);
+  if (!file.ok()) return without(file.status());
+  pool.setup.command = about.worker;
+  pool.setup.library = *std::move(file);
+  pool.setup.cores = soc.cores;
+  pool.one_for_all = about.one_for_all;
+  pool.most_deaths = about.most_deaths;
+  if (about.job_limit > 0) pool.job_limit = about.job_limit;
+  pool.log = log;
+  absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> opened =
+      rknnrt::RknnrtDevice::Open(
+          std::move(pool), options.clock == nullptr ? monotonic : *options.clock);
+  if (!opened.ok()) return without(opened.status());
+  Tell(log, absl::StrCat(is_needed ? "compiled models run"
+                                   : "what else cannot run runs",
+                         " on the vendor's library '", path, "', in ",
+                         about.one_for_all ? "one process for all models"
+                                           : "a process for each model"));
+  return opened;
+}
+
 }  // namespace
 
 absl::StatusOr<OpenedDevice> OpenDeviceOn(rknpu::KernelCalls& kernel,
                                           const DeviceOptions& options,
                                           const DeviceLog& log) {
-  if (options.kind == "rknnrt") {
-    return absl::UnimplementedError(
-        "device 'rknnrt' is not part of this build: use 'auto', 'rknpu' or "
-        "'soft'");
-  }
   if (options.kind != kSoftware && options.kind != kAny &&
-      options.kind != kKernel) {
+      options.kind != kKernel && options.kind != kLibrary) {
     return absl::InvalidArgumentError(
         absl::StrCat("device '", options.kind,
                      "' is unknown: use 'soft', 'rknpu', 'rknnrt' or 'auto'"));
   }
-  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<Device> soft,
-                         soft::OpenSoftDevice(options));
+  CompoundParts parts;
+  RKNND_ASSIGN_OR_RETURN(parts.soft, soft::OpenSoftDevice(options));
   RKNND_ASSIGN_OR_RETURN(const soft::SocProfile soc,
                          soft::FindSoc(options.soc));
+  parts.platform = soc.family;
+  parts.library_first = options.kind == kLibrary;
+  OpenedDevice opened;
   if (options.kind != kSoftware) {
     absl::StatusOr<std::unique_ptr<rknpu::KernelBackend>> npu =
         OpenNpu(kernel, soc, log);
@@ -75,21 +128,19 @@ absl::StatusOr<OpenedDevice> OpenDeviceOn(rknpu::KernelCalls& kernel,
       Tell(log, absl::StrCat("compiled models run on the NPU: rknpu ",
                              file.version().Text(), " at '", file.node().path,
                              "'; ONNX models run on the CPU"));
-      const NpuOfDevice about = {kKernel, file.version().Text(),
-                                 file.total_sram()};
-      OpenedDevice opened;
+      parts.npu = {kKernel, file.version().Text(), file.total_sram()};
       opened.heap = (*npu)->MakeHeap();
-      opened.device = MakeCompoundDevice(std::move(soft), soc.family,
-                                         *std::move(npu), options.clock, about);
-      return opened;
+      parts.backend = *std::move(npu);
+    } else if (options.kind == kKernel) {
+      return npu.status();
+    } else {
+      Tell(log, absl::StrCat("compiled models run on an emulated NPU: ",
+                             npu.status().message()));
     }
-    if (options.kind == kKernel) return npu.status();
-    Tell(log, absl::StrCat("compiled models run on an emulated NPU: ",
-                           npu.status().message()));
+    RKNND_ASSIGN_OR_RETURN(parts.library, OpenLibrary(options, soc, log));
   }
-  OpenedDevice opened;
-  opened.device = MakeCompoundDevice(
-      std::move(soft), soc.family, rknpu::MakeEmulatedBackend(), options.clock);
+  if (parts.backend == nullptr) parts.backend = rknpu::MakeEmulatedBackend();
+  opened.device = MakeCompoundDevice(std::move(parts), options.clock);
   return opened;
 }
 
@@ -119,9 +170,7 @@ Heaps ProbeHeaps(const HeapConfig& config, std::unique_ptr<Heap> own) {
   return Heaps(std::move(heaps), config);
 }
 
-absl::Status CheckSoc(const std::string& kind, const std::string& soc) {
-  // The vendor's runtime knows by itself.
-  if (kind == "rknnrt") return absl::OkStatus();
+absl::Status CheckSoc(const std::string& soc) {
   return soft::FindSoc(soc).status();
 }
 

@@ -24,6 +24,8 @@
   RKNND_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define RKNND_RELEASE(...) \
   RKNND_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+#define RKNND_TRY_ACQUIRE(...) \
+  RKNND_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 #define RKNND_NO_THREAD_SAFETY_ANALYSIS \
   RKNND_THREAD_ANNOTATION(no_thread_safety_analysis)
 
@@ -34,6 +36,8 @@ class RKNND_CAPABILITY("mutex") Mutex {
  public:
   void lock() RKNND_ACQUIRE() { mutex_.lock(); }      // NOLINT: std's name
   void unlock() RKNND_RELEASE() { mutex_.unlock(); }  // NOLINT: std's name
+  // True: it is the caller's.
+  bool TryLock() RKNND_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
 
  private:
   std::mutex mutex_;

@@ -81,9 +81,11 @@ void Require(const driver::JobResult& result) {
 }
 
 std::unique_ptr<driver::Device> Open(rknpu::Emulation emulation) {
-  return driver::MakeCompoundDevice(
-      Require(soft::OpenSoftDevice({.kind = "soft", .soc = "rk3588"})),
-      "rk3588", rknpu::MakeEmulatedBackend(emulation), nullptr);
+  driver::CompoundParts parts;
+  parts.soft = Require(soft::OpenSoftDevice({.kind = "soft", .soc = "rk3588"}));
+  parts.platform = "rk3588";
+  parts.backend = rknpu::MakeEmulatedBackend(emulation);
+  return driver::MakeCompoundDevice(std::move(parts), nullptr);
 }
 
 std::vector<driver::TensorFormat> Formats(

@@ -53,6 +53,11 @@ struct Config {
   bool pace = false;  // the software NPU's jobs end when the SoC's would
   // Of the software NPU and the CPU: "coherent", or "incoherent" as on a board.
   std::string cache = "coherent";
+  // [vendor]: the library that runs what nothing else can. Empty: where
+  // `rknnd-divert` puts it.
+  std::string vendor_library;
+  std::string vendor_workers = "each";  // or "one", for all models
+  uint32_t vendor_deaths = 3;
   driver::HeapConfig heaps;  // of [memory]
   // Likewise: whether internal memory is cleared between sessions.
   bool isolate = true;

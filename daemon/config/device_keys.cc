@@ -61,6 +61,20 @@ void AddDeviceKeys(KeyTable<Config>& table) {
   table.Live("grace", Seconds{0, kMostGraceSeconds}, At<&Config::grace>,
              "How long a model stays loaded after its last program.");
   table
+      .Restart("vendor.library", Path(), At<&Config::vendor_library>,
+               "The vendor's `librknnrt.so`, which runs compiled models that "
+               "rknnd itself declines, in processes of its own.")
+      .Unset("in `rknnd-vendor`, where `rknnd-divert` puts it")
+      .Example("\"/usr/lib/rknnd-vendor/librknnrt.so\"");
+  table.Restart("vendor.workers", Words({"each", "one"}),
+                At<&Config::vendor_workers>,
+                "Whether each model has a process of its own, so that a crash "
+                "of the library costs that model only, or all share one.");
+  table.Restart("vendor.deaths", Number(1, 1000), At<&Config::vendor_deaths>,
+                "A model that ended so many of these processes one after the "
+                "other is not run any more, until `rknnctl quarantine "
+                "--release`.");
+  table
       .Restart("service.user", OtherUser(), At<&Config::run_as>,
                "Name or number of the user that a daemon started as root "
                "becomes, once its sockets and devices are open. `\"\"`: it "

@@ -241,6 +241,14 @@ void Service::ClearFault(uint64_t id, std::function<void(absl::Status)> done) {
   });
 }
 
+std::vector<driver::QuarantinedModel> Service::QuarantinedModels() const {
+  return impl_->parts->device->quarantined();
+}
+
+absl::Status Service::ReleaseModel(const std::string& sha256) {
+  return impl_->parts->device->Release(sha256);
+}
+
 void Service::ResetDevice(std::function<void(absl::Status)> done) {
   // On the pager: jobs are ended by it, and that is no work for the loop.
   const auto told = [log = impl_->parts->log,

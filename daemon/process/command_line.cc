@@ -106,7 +106,7 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line) {
     config.grpc.model_repository = *line.model_repository;
   }
   RKNND_RETURN_IF_ERROR(CheckConfig(config));
-  RKNND_RETURN_IF_ERROR(driver::CheckSoc(config.device, config.soc));
+  RKNND_RETURN_IF_ERROR(driver::CheckSoc(config.soc));
   return config;
 }
 

@@ -84,6 +84,12 @@ class FaultyDevice final : public Device {
   [[nodiscard]] CacheSyncs cache_syncs() const override {
     return device_->cache_syncs();
   }
+  [[nodiscard]] std::vector<QuarantinedModel> quarantined() const override {
+    return device_->quarantined();
+  }
+  absl::Status Release(const std::string& sha256) override {
+    return device_->Release(sha256);
+  }
 
  private:
   // The one job a core may have.

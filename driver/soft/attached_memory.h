@@ -54,6 +54,12 @@ class AttachedMemory final : public driver::Memory {
   // What another device of this process wants to live as long. Before anybody
   // else knows the memory.
   void Keep(std::shared_ptr<const void> kept) { kept_ = std::move(kept); }
+  // What a device whose work is done in another process knows this memory by;
+  // null: there is no such device. Set before anybody else knows the memory.
+  void SetElsewhere(std::shared_ptr<void> elsewhere) {
+    elsewhere_ = std::move(elsewhere);
+  }
+  [[nodiscard]] void* elsewhere() const { return elsewhere_.get(); }
   // Whether the CPU cleared some of it since the last question.
   [[nodiscard]] bool TakeCleared() {
     return cleared_.exchange(false, std::memory_order_relaxed);
@@ -84,6 +90,7 @@ class AttachedMemory final : public driver::Memory {
   bool writable_;
   std::atomic<bool> torn_{false};
   std::shared_ptr<const void> kept_;
+  std::shared_ptr<void> elsewhere_;
   // The kernel's zeroes may be in the CPU's cache, too.
   std::atomic<bool> cleared_{true};
 };

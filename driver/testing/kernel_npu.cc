@@ -44,9 +44,12 @@ absl::StatusOr<std::unique_ptr<KernelNpu>> KernelNpu::Open(
   RKNND_ASSIGN_OR_RETURN(std::unique_ptr<rknpu::KernelBackend> backend,
                          rknpu::KernelBackend::Open(kernel, node, {}));
   npu->heap_ = backend->MakeHeap();
-  npu->device_ =
-      MakeCompoundDevice(std::move(soft), "rk3588", std::move(backend), nullptr,
-                         NpuOfDevice{"rknpu", "0.9.8"});
+  CompoundParts parts;
+  parts.soft = std::move(soft);
+  parts.platform = "rk3588";
+  parts.backend = std::move(backend);
+  parts.npu = {"rknpu", "0.9.8"};
+  npu->device_ = MakeCompoundDevice(std::move(parts), nullptr);
   return npu;
 }
 

@@ -61,6 +61,7 @@ RKNND_PLAIN(FollowLogs);
 RKNND_PLAIN(LogLine);
 RKNND_PLAIN(SetLogLevel);
 RKNND_PLAIN(ResetRequest);
+RKNND_PLAIN(QuarantineRequest);
 #undef RKNND_PLAIN
 
 // The text of a nanopb string; what came from a peer has an end (nanopb
@@ -288,6 +289,7 @@ base::Expected<void> DecodeMessage(std::span<const std::byte> body,
 RKNND_LIST(DrainReply, SessionReport, sessions)
 RKNND_LIST(FaultList, FaultReport, faults)
 RKNND_LIST(DoctorReply, Finding, findings)
+RKNND_LIST(QuarantineReply, QuarantinedModel, models)
 #undef RKNND_LIST
 
 base::Expected<std::vector<std::byte>> EncodeMessage(
@@ -376,6 +378,8 @@ RKNND_MESSAGE(FollowLogs);
 RKNND_MESSAGE(LogLine);
 RKNND_MESSAGE(SetLogLevel);
 RKNND_MESSAGE(ResetRequest);
+RKNND_MESSAGE(QuarantineRequest);
+RKNND_MESSAGE(QuarantineReply);
 RKNND_MESSAGE(DoctorReply);
 RKNND_MESSAGE(ClocksReply);
 #undef RKNND_MESSAGE

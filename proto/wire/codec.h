@@ -93,6 +93,8 @@ using FollowLogs = rknnd_v1_FollowLogs;
 using LogLine = rknnd_v1_LogLine;
 using SetLogLevel = rknnd_v1_SetLogLevel;
 using ResetRequest = rknnd_v1_ResetRequest;
+using QuarantineRequest = rknnd_v1_QuarantineRequest;
+using QuarantinedModel = rknnd_v1_QuarantinedModel;
 
 struct UploadModel {
   std::array<uint8_t, 32> model{};
@@ -160,6 +162,10 @@ struct FaultList {
 
 struct DoctorReply {
   std::vector<Finding> findings;
+};
+
+struct QuarantineReply {
+  std::vector<QuarantinedModel> models;
 };
 
 struct ClocksReply {

@@ -68,6 +68,7 @@ enum class Verb : uint16_t {
   kOpenShareSocket = 108,
   kCloseShareSocket = 109,
   kUndoDrain = 110,
+  kQuarantine = 111,
   // Sent by the daemon unasked; request is 0.
   kLogEvent = 200,
   kLogLine = 201,

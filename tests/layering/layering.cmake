@@ -18,6 +18,8 @@ set(rules
   "driver:                base driver"
   "driver/custom:         base/values driver/custom"
   "driver/matmul:         base/values driver/matmul"
+  "driver/rknnrt:         base driver proto/wire api"
+  "driver/rknnrt/worker:  base/values base/posix proto/wire driver/rknnrt api"
   "driver/rknn_file:      base/values base/posix driver/rknn_file"
   "driver/rknpu/file:     base/values base/posix driver/rknn_file driver/rknpu/file"
   "driver/rknpu/registers: driver/rknpu/registers"
@@ -52,7 +54,7 @@ set(rules
 # Folder (as a regular expression on the path) and the includes it must not have,
 # of any origin, with the reason.
 set(bans
-  "^(base/(values|posix)|driver/(custom|matmul|rknn_file)|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
+  "^(base/(values|posix)|driver/(custom|matmul|rknn_file|rknnrt/worker)|driver/rknpu/(file|registers|text)|proto|client/(include|target|session|rknnrt|ctl))/|^absl/|abseil stays on the daemon's side"
   "^(base|driver/(memory|soft/(graph|plan|kernels))|daemon/core|client/(include|target|session|rknnrt))/|^(google/protobuf|grpc|grpcpp|onnx)/|protobuf, ONNX and gRPC stay in the ONNX importer and the gRPC transport"
   "^(driver|daemon/core)/|^(pb|pb_[a-z]+|rknnd/v1/.*)\\.h$|wire messages end in the transport"
   "^daemon/core/|^(sys/socket\\.h|sys/un\\.h|netinet/.*|base/posix/socket\\.h)$|the core has no sockets")

@@ -34,6 +34,43 @@ Expected<Output> Reset(const std::string& target) {
                     "; jobs that were on it run again\n"};
 }
 
+Expected<Output> Quarantine(const std::string& target,
+                            const std::string& release) {
+  Expected<ControlConnection> daemon = ControlConnection::OpenAdmin(target);
+  if (!daemon) return std::move(daemon).error();
+  wire::QuarantineRequest request{};
+  if (release.size() >= sizeof request.release) {
+    return base::Error{Code::kInvalidArgument,
+                       "a hash has 64 digits, and '" + release + "' has " +
+                           std::to_string(release.size())};
+  }
+  wire::SetText(request.release, release);
+  const Expected<wire::QuarantineReply> answer =
+      daemon->Request<wire::QuarantineReply>(wire::Verb::kQuarantine, request);
+  if (!answer) return answer.error();
+  Output output;
+  output.json = Json::array();
+  Table table({{"MODEL"},
+               {"SHA-256"},
+               {"ENDED", Table::Align::kRight},
+               {"THE LAST ONE SO"}});
+  for (const wire::QuarantinedModel& model : answer->models) {
+    const std::string sha256 = Printable(model.sha256);
+    output.json.push_back({{"sha256", sha256},
+                           {"name", model.name},
+                           {"deaths", model.deaths},
+                           {"why", model.why}});
+    table.Add({Printable(model.name), sha256.substr(0, 12),
+               std::to_string(model.deaths), Printable(model.why)});
+  }
+  output.text = answer->models.empty() ? "no model is in quarantine\n"
+                                       : table.ToString();
+  if (!release.empty()) {
+    output.text = "'" + release + "' may try again\n" + output.text;
+  }
+  return output;
+}
+
 DrainAnswer DrainOutput(bool idle, const std::vector<wire::SessionReport>& left,
                         std::initializer_list<uint64_t> own) {
   DrainAnswer answer;

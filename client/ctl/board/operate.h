@@ -17,6 +17,10 @@ namespace rknnd::client {
 
 base::Expected<Output> Reset(const std::string& target);
 
+// `release`: first digits of a hash; empty: none is let go.
+base::Expected<Output> Quarantine(const std::string& target,
+                                  const std::string& release);
+
 struct DrainOptions {
   std::string target;
   double wait_s = 30;

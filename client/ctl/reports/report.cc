@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace rknnd::client {
 namespace {
 
 using Align = Table::Align;
+
+// wire::ModelReport::run_by of a model that workers host.
+constexpr std::string_view kVendorsLibrary = "rknnrt";
 
 // Enough of a hash to tell a person's models apart.
 std::string ShortHex(const uint8_t (&digest)[32]) {
@@ -183,7 +187,9 @@ Output ModelList(const wire::Report& report, bool costs) {
                            {"npu_us", m.npu_us},
                            {"queue_us", m.queue_us},
                            {"drops", m.drops},
-                           {"run_us", m.run_ns / 1000}});
+                           {"run_us", m.run_ns / 1000},
+                           {"run_by", m.run_by},
+                           {"run_by_because", m.run_by_because}});
     std::vector<std::string> row = {Printable(m.name), ShortHex(m.sha256),
                                     std::to_string(m.contexts)};
     if (!costs) {
@@ -203,6 +209,12 @@ Output ModelList(const wire::Report& report, bool costs) {
     table.Add(std::move(row));
   }
   output.text = OrNone(output.json, "models", table);
+  for (const wire::ModelReport& m : report.models) {
+    if (std::string_view(m.run_by) != kVendorsLibrary) continue;
+    output.text += "'" + Printable(m.name) +
+                   "' runs on the vendor's library: " +
+                   Printable(m.run_by_because) + "\n";
+  }
   return output;
 }
 

@@ -82,6 +82,15 @@ RunVerb DeclareReset(CLI::App& verb) {
   };
 }
 
+RunVerb DeclareQuarantine(CLI::App& verb) {
+  const auto release = std::make_shared<std::string>();
+  verb.add_option("--release", *release,
+                  "let this one try again: its hash, or the first 8 digits");
+  return [release](const Common& common) -> VerbEnd {
+    return {Quarantine(common.target, *release)};
+  };
+}
+
 RunVerb DeclareDrain(CLI::App& verb) {
   const auto options = std::make_shared<DrainOptions>();
   CLI::Option* wait =
@@ -157,6 +166,10 @@ constexpr Verb kBoardVerbs[] = {
     {"logs", "the daemon's log", DeclareLogs},
     {"reset", "reset the NPU, as after a hang; jobs on it run again",
      DeclareReset},
+    {"quarantine",
+     "models that are not run any more, as they ended the processes that ran "
+     "them",
+     DeclareQuarantine},
     {"drain", "refuse new work and wait until the last job has ended",
      DeclareDrain},
     {"selftest", "bring up a board: each step, and a report to send",

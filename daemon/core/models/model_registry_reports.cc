@@ -63,6 +63,8 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.weight_held = entry->model->model->held_weights();
     report.internal = entry->model->internal_size();
     report.loads = entry->loads;
+    report.run_by = entry->model->info().run_by;
+    report.run_by_because = entry->model->info().run_by_because;
     const LoadedModel& model = *entry->model;
     report.jobs = model.use.jobs();
     report.npu_us = model.use.npu_us();

@@ -446,6 +446,8 @@ struct ModelReport {
   bool preloaded = false;
   uint64_t jobs = 0, npu_us = 0, queue_us = 0, drops = 0;
   base::Nanoseconds run = 0;  // one run as measured lately; 0: none yet
+  // What of the device runs it, and why, where there is more than one way.
+  std::string run_by, run_by_because;
 };
 
 struct ContextReport {

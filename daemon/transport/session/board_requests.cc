@@ -73,6 +73,9 @@ void BoardRequests::Handle(const wire::Frame& request,
                            const ReplyCallback& reply) {
   // The device is core's; all else is the board's.
   if (request.verb == wire::Verb::kReset) return Reset(request, reply);
+  if (request.verb == wire::Verb::kQuarantine) {
+    return Quarantine(request, reply);
+  }
   if (board_ == nullptr) {
     return reply(Failure(absl::UnimplementedError(absl::StrCat(
         "'", VerbName(request.verb),
@@ -180,6 +183,25 @@ void BoardRequests::SetLogLevel(const wire::Frame& request,
   wire::SetLogLevel before{};
   before.level = board_->SetLogLevel(std::min(message->level, kHighestLevel));
   reply(Answer(before));
+}
+
+void BoardRequests::Quarantine(const wire::Frame& request,
+                               const ReplyCallback& reply) {
+  const auto message = Decoded<wire::QuarantineRequest>(request);
+  if (!message.ok()) return reply(Failure(message.status()));
+  if (*message->release != '\0') {
+    const absl::Status released = service_->ReleaseModel(message->release);
+    if (!released.ok()) return reply(Failure(released));
+  }
+  wire::QuarantineReply answer;
+  for (const driver::QuarantinedModel& model : service_->QuarantinedModels()) {
+    wire::QuarantinedModel& out = answer.models.emplace_back();
+    wire::SetText(out.sha256, model.sha256);
+    wire::SetText(out.name, model.name);
+    wire::SetText(out.why, model.why);
+    out.deaths = model.deaths;
+  }
+  reply(Answer(answer));
 }
 
 void BoardRequests::Reset(const wire::Frame& request,

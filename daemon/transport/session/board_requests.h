@@ -1,5 +1,5 @@
 // The verbs about the board and the daemon itself: kDoctor, kClocks,
-// kPinClocks, kFollowLogs, kSetLogLevel, kReset. Part of a session's Requests;
+// kPinClocks, kFollowLogs, kSetLogLevel, kReset, kQuarantine. Part of a session's Requests;
 // what a connection holds of the board (a pin, a place at the log) goes with
 // it.
 
@@ -36,6 +36,7 @@ class BoardRequests {
   void FollowLogs(const wire::Frame& request, const ReplyCallback& reply);
   void SetLogLevel(const wire::Frame& request, const ReplyCallback& reply);
   void Reset(const wire::Frame& request, const ReplyCallback& reply);
+  void Quarantine(const wire::Frame& request, const ReplyCallback& reply);
 
   core::Service* const service_;
   Board* const board_;

@@ -155,6 +155,7 @@ void Requests::Handle(wire::Frame request, const ReplyCallback& reply) {
     case wire::Verb::kDoctor:
     case wire::Verb::kClocks:
     case wire::Verb::kFollowLogs:
+    case wire::Verb::kQuarantine:
     case wire::Verb::kReset:
     case wire::Verb::kSetLogLevel:
     case wire::Verb::kPinClocks:

@@ -155,6 +155,8 @@ std::string VerbName(wire::Verb verb) {
       return "Drain";
     case wire::Verb::kUndoDrain:
       return "UndoDrain";
+    case wire::Verb::kQuarantine:
+      return "Quarantine";
     case wire::Verb::kSetFault:
       return "SetFault";
     case wire::Verb::kListFaults:

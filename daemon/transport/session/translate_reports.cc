@@ -27,6 +27,8 @@ wire::ModelReport ToModelReport(const core::ModelReport& report) {
   out.queue_us = report.queue_us;
   out.drops = report.drops;
   out.run_ns = static_cast<uint64_t>(report.run);
+  wire::SetText(out.run_by, report.run_by);
+  wire::SetText(out.run_by_because, report.run_by_because);
   return out;
 }
 

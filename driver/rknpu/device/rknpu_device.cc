@@ -19,16 +19,6 @@ constexpr uint32_t kMostHangs = 3;
 // A job that was reset without being at fault runs again, so often at most.
 constexpr int kMostTurns = 8;
 
-// A file that cannot be run still answers queries, and says why.
-absl::StatusOr<std::unique_ptr<driver::Model>> Describe(
-    const driver::LoadRequest& request, const absl::Status& why) {
-  RKNND_ASSIGN_OR_RETURN(driver::ModelInfo info,
-                         soft::DescribeCompiled(request.bytes, request.name));
-  info.runnable = absl::InvalidArgumentError(
-      absl::StrCat(info.runnable.message(), ". The reason: ", why.message()));
-  return std::make_unique<soft::DescribedModel>(std::move(info));
-}
-
 }  // namespace
 
 RknpuDevice::RknpuDevice(std::unique_ptr<Backend> backend, NpuInfo npu,
@@ -41,6 +31,15 @@ RknpuDevice::RknpuDevice(std::unique_ptr<Backend> backend, NpuInfo npu,
 
 bool RknpuDevice::Takes(std::span<const std::byte> bytes) {
   return soft::IsCompiled(bytes);
+}
+
+absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Describe(
+    const driver::LoadRequest& request, const std::string& why) {
+  RKNND_ASSIGN_OR_RETURN(driver::ModelInfo info,
+                         soft::DescribeCompiled(request.bytes, request.name));
+  info.runnable = absl::InvalidArgumentError(
+      absl::StrCat(info.runnable.message(), ". The reason: ", why));
+  return std::make_unique<soft::DescribedModel>(std::move(info));
 }
 
 absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Load(
@@ -56,7 +55,7 @@ absl::StatusOr<std::unique_ptr<driver::Model>> RknpuDevice::Load(
     // A part of a model has nothing to be described.
     const auto text = base::SplitModelOptions(request.options);
     if (!text.ok() || text->custom) return model.status();
-    return Describe(request, model.status());
+    return Describe(request, std::string(model.status().message()));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat("model '", request.name, "': no memory left to load it"));
@@ -78,17 +77,17 @@ absl::Status RknpuDevice::GrowScratch(size_t bytes) {
 
 void RknpuDevice::Submit(const driver::JobRequest& job) {
   const auto& model = static_cast<const RknpuModel&>(*job.model);
-  const std::shared_ptr<Era> era = CurrentEra();
+  std::shared_ptr<const driver::ResetEras::Era> era = eras_.Current();
   driver::JobResult result;
   result.started = clock_.Now();
   try {
-    result.status = Run(job, model, *era);
+    result.status = Run(job, model, era->over());
   } catch (const std::bad_alloc&) {
     result.status = absl::ResourceExhaustedError("no memory left to run it");
   } catch (const std::exception& error) {
     result.status = absl::InternalError(error.what());
   }
-  if (absl::IsCancelled(result.status) && era->over.load()) {
+  if (absl::IsCancelled(result.status) && era->over().load()) {
     result.status = absl::AbortedError(
         "an operator reset the NPU under the job: it may be run again");
   }
@@ -97,7 +96,8 @@ void RknpuDevice::Submit(const driver::JobRequest& job) {
 }
 
 absl::Status RknpuDevice::Run(const driver::JobRequest& job,
-                              const RknpuModel& model, const Era& era) {
+                              const RknpuModel& model,
+                              const std::atomic<bool>& reset) {
   soft::JobCaches& caches = caches_[job.core];
   RKNND_RETURN_IF_ERROR(caches.Begin(job, kernel_caches_, cache_count_));
   const absl::Cleanup end = [this, &caches] {
@@ -117,8 +117,8 @@ absl::Status RknpuDevice::Run(const driver::JobRequest& job,
   for (int turn = 0; turn < kMostTurns; ++turn) {
     status = model.Run(
         job,
-        {.clock = &clock_, .stop_too = &era.over, .scratch = scratch->data()});
-    if (era.over.load() || (job.stop != nullptr && job.stop->load())) break;
+        {.clock = &clock_, .stop_too = &reset, .scratch = scratch->data()});
+    if (reset.load() || (job.stop != nullptr && job.stop->load())) break;
     if (absl::IsDeadlineExceeded(status)) {
       model.CountHang();
       if (++hangs > 1) break;
@@ -138,14 +138,8 @@ void RknpuDevice::OnAttached(soft::AttachedMemory& memory) {
 }
 
 void RknpuDevice::Reset(std::function<void(absl::Status)> done) {
-  auto ended = std::make_shared<Era>();
-  {
-    base::MutexLock lock(era_mutex_);
-    era_.swap(ended);
-  }
   reset_wanted_ = true;
-  ended->done = std::move(done);
-  ended->over = true;
+  eras_.Next(std::move(done));
 }
 
 }  // namespace rknnd::rknpu

@@ -21,6 +21,7 @@
 #include "base/posix/mutex.h"
 #include "driver/device.h"
 #include "driver/memory/cache_state.h"
+#include "driver/reset_eras.h"
 #include "driver/rknpu/backend.h"
 #include "driver/rknpu/device/rknpu_model.h"
 #include "driver/soft/job_caches.h"
@@ -39,6 +40,9 @@ class RknpuDevice {
 
   absl::StatusOr<std::unique_ptr<driver::Model>> Load(
       const driver::LoadRequest& request);
+  // A file that cannot be run still answers queries, and says why.
+  static absl::StatusOr<std::unique_ptr<driver::Model>> Describe(
+      const driver::LoadRequest& request, const std::string& why);
   // A job of a model that Load() made.
   void Submit(const driver::JobRequest& job);
   // Memory that jobs will bring, before any of them knows it.
@@ -53,21 +57,8 @@ class RknpuDevice {
   }
 
  private:
-  // The time between two resets, held by each job that begins in it.
-  struct Era {
-    std::atomic<bool> over{false};
-    std::function<void(absl::Status)> done;  // written before `over`
-    ~Era() {
-      if (done != nullptr) done(absl::OkStatus());
-    }
-  };
   absl::Status Run(const driver::JobRequest& job, const RknpuModel& model,
-                   const Era& era);
-  std::shared_ptr<Era> CurrentEra() const {
-    base::MutexLock lock(era_mutex_);
-    return era_;
-  }
-
+                   const std::atomic<bool>& reset);
   // One for each core, as large as the largest model needs.
   absl::Status GrowScratch(size_t bytes);
   std::shared_ptr<base::Mapping> ScratchOf(uint32_t core) const {
@@ -85,9 +76,7 @@ class RknpuDevice {
   driver::CacheSyncCount cache_count_;
   std::vector<soft::JobCaches> caches_;  // by the lowest core of a job
   std::atomic<bool> reset_wanted_{false};
-  mutable base::Mutex era_mutex_;
-  std::shared_ptr<Era> era_ RKNND_GUARDED_BY(era_mutex_) =
-      std::make_shared<Era>();
+  driver::ResetEras eras_;
 };
 
 }  // namespace rknnd::rknpu

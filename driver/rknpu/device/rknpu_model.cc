@@ -279,6 +279,8 @@ void RknpuModel::Describe(const std::string& name, const NpuInfo& npu) {
   info_.name = name;
   info_.weight_size = file_.weight_bytes;
   info_.target_platform = file_.platform;
+  info_.run_by = "rknpu";
+  info_.run_by_because = "rknnd's own executor can run it";
   driver::ProgramInfo program;
   for (const Port& port : inputs_) {
     program.inputs.push_back(port.attr());

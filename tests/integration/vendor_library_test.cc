@@ -1,0 +1,256 @@
+// Models that nothing but the vendor's library can run, through a real daemon:
+// which has it in workers, loses these, and tells nobody. The library is the
+// stand-in of driver/rknnrt/testing.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/rknnrt/testing/hosted_standin.h"
+#include "driver/rknnrt/testing/wrapped_model.h"
+#include "tests/integration/harness/files.h"
+#include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/proc.h"
+#include "tests/integration/harness/rknnctl.h"
+
+namespace rknnd::integration {
+namespace {
+
+using nlohmann::json;
+using rknnrt::testing::Trouble;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class VendorLibraryTest : public IntegrationTest {
+ protected:
+  // `more`: lines of [vendor], and what follows.
+  void Start(const std::string& device = "auto", const std::string& more = "") {
+    const std::string config = WriteFile(
+        folder() + "/rknnd.toml",
+        "[vendor]\nlibrary = \"" RKNND_BINARY_ROOT
+        "/lib/librknnrt_standin_2_3_2.so\"\n" + more);
+    StartDaemon({.device = device, .more = {"--config", config}});
+  }
+  // `model` as a file that only the stand-in can run.
+  TestModel Compiled(TestModel model) {
+    const std::string onnx = ReadText(model.path);
+    const std::vector<std::byte> file =
+        rknnrt::testing::Wrap(std::as_bytes(std::span(onnx)));
+    model.path = WriteFile(
+        std::filesystem::path(model.path).replace_extension(".rknn"),
+        std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+    return model;
+  }
+  static testing::AssertionResult RunsRight(ClientProcess& client,
+                                            const std::string& context,
+                                            const TestModel& model) {
+    if (auto set = Done(client.Do("inputs " + context + model.input_list()));
+        !set) {
+      return set;
+    }
+    if (auto run = Done(client.Do("run " + context)); !run) return run;
+    return Right(client.Do("compare " + context + model.output_list()));
+  }
+  std::vector<pid_t> Workers() {
+    const std::string pid = std::to_string(daemon().pid());
+    const std::string children =
+        "/proc/" + pid + "/task/" + pid + "/children";
+    std::vector<pid_t> workers;
+    for (const auto& task : std::filesystem::directory_iterator(
+             "/proc/" + pid + "/task")) {
+      const std::string list = ReadText(task.path() / "children");
+      for (size_t at = 0; at < list.size();) {
+        workers.push_back(std::atoi(list.c_str() + at));
+        at = list.find(' ', at);
+        at = at == std::string::npos ? list.size() : at + 1;
+      }
+    }
+    return workers;
+  }
+  json Models() { return AskRknnctl(folder(), daemon().target(), {"models"}); }
+};
+
+TEST_F(VendorLibraryTest, RunsWhatRknndDeclines) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  EXPECT_TRUE(RunsRight(*client, "a", model));
+  for (const char* mask : {"1", "2", "4", "3", "7"}) {
+    EXPECT_TRUE(Done(client->Do(std::string("mask a ") + mask)));
+    EXPECT_TRUE(RunsRight(*client, "a", model)) << mask;
+  }
+
+  const json models = Models();
+
+  ASSERT_THAT(models, SizeIs(1));
+  EXPECT_EQ(models[0]["run_by"], "rknnrt");
+  EXPECT_THAT(std::string(models[0]["run_by_because"]),
+              HasSubstr("rknnd's own executor declines it"));
+  const RknnctlResult told =
+      RunRknnctl(folder(), {"--target", daemon().target(), "models"});
+  EXPECT_THAT(told.out, HasSubstr("runs on the vendor's library: "));
+}
+
+TEST_F(VendorLibraryTest, MemoryOfProgramsIsUsedWhereItIs) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  ASSERT_TRUE(Done(client->Do("bind_all a")));
+  ASSERT_TRUE(Done(client->Do("fill a.in0" + model.input_list())));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Done(client->Do("run a")));
+    EXPECT_TRUE(Right(client->Do("compare_mem a.out0 " + model.outputs[0])));
+  }
+  // In the layout that the library's own attributes ask for, nobody copies.
+  ASSERT_TRUE(Done(client->Do("init n " + model.path)));
+  ASSERT_TRUE(Done(client->Do("create in n 65536")));
+  ASSERT_TRUE(Done(client->Do("create out n 65536")));
+  ASSERT_TRUE(Done(client->Do("bind n in in 0 native")));
+  ASSERT_TRUE(Done(client->Do("bind n out out 0 native")));
+  ASSERT_TRUE(Done(client->Do("run n")));
+  EXPECT_EQ(client->Do("copies n").text, "0");
+}
+
+TEST_F(VendorLibraryTest, ListsOfShapes) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeListedConvNet(folder(), {8, 16}));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string side = i == 0 ? "8" : "16";
+    ASSERT_TRUE(Done(client->Do("shape a 1 " + side + " " + side + " 3")));
+    ASSERT_TRUE(Done(client->Do("inputs a " + model.inputs[i])));
+    ASSERT_TRUE(Done(client->Do("run a")));
+    EXPECT_TRUE(Right(client->Do("compare a " + model.outputs[i])));
+  }
+}
+
+TEST_F(VendorLibraryTest, OneModelInAllProcesses) {
+  Start();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  std::vector<std::unique_ptr<ClientProcess>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(StartClient());
+    for (const char* name : {"a", "b", "c"}) {
+      ASSERT_TRUE(
+          Done(clients.back()->Do(std::string("init ") + name + " " + model.path)));
+      EXPECT_TRUE(RunsRight(*clients.back(), name, model));
+    }
+  }
+  const json models = Models();
+  ASSERT_THAT(models, SizeIs(1));
+  EXPECT_EQ(models[0]["contexts"], 12);
+  EXPECT_THAT(Workers(), SizeIs(1));
+}
+
+// Killed at any moment, under eight programs that never stop.
+TEST_F(VendorLibraryTest, WorkersMayBeKilledUnderEightPrograms) {
+  Start();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  std::vector<std::unique_ptr<ClientProcess>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(StartClient());
+    ASSERT_TRUE(Done(clients.back()->Do("init a " + model.path)));
+    ASSERT_TRUE(Done(clients.back()->Do("inputs a" + model.input_list())));
+  }
+  constexpr int kRuns = 300;
+  for (const auto& client : clients) {
+    client->Send("repeat a " + std::to_string(kRuns));
+  }
+  int killed = 0;
+  for (int i = 0; i < 20; ++i) {
+    for (const pid_t worker : Workers()) {
+      killed += kill(worker, SIGKILL) == 0 ? 1 : 0;
+    }
+    // A good job lies between, or the model would be in quarantine.
+    const uint64_t before = Models()[0]["jobs"];
+    for (int look = 0; look < 500; ++look) {
+      if (Models()[0]["jobs"] > before + 8) break;
+    }
+  }
+  for (const auto& client : clients) {
+    EXPECT_EQ(client->Receive().text, std::to_string(kRuns) + " 0 0 ");
+  }
+  EXPECT_GE(killed, 10);
+  clients.clear();
+  EXPECT_TRUE(OnlyNeighbourIsLeft());
+  EXPECT_THAT(Workers().size(), testing::Le(1U));
+}
+
+TEST_F(VendorLibraryTest, AModelThatEndsWorkersIsQuarantinedAndReleased) {
+  {
+    const Trouble trouble("crash_run=1");
+    Start("auto", "deaths = 2\n");
+  }
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  const auto client = StartClient();
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  ASSERT_TRUE(Done(client->Do("inputs a" + model.input_list())));
+
+  EXPECT_THAT(client->Do("run a").text, HasSubstr("signal 11"));
+  EXPECT_THAT(client->Do("run a").text, HasSubstr("is in quarantine"));
+  // Nobody else is concerned.
+  const TestModel other = MakeRelu(folder());
+  ASSERT_TRUE(Done(client->Do("init b " + other.path)));
+  EXPECT_TRUE(RunsRight(*client, "b", other));
+
+  json held = AskRknnctl(folder(), daemon().target(), {"quarantine"});
+  ASSERT_THAT(held, SizeIs(1));
+  EXPECT_EQ(held[0]["deaths"], 2);
+  EXPECT_THAT(std::string(held[0]["why"]), HasSubstr("signal 11"));
+  const std::string hash = held[0]["sha256"];
+  held = AskRknnctl(folder(), daemon().target(),
+                    {"quarantine", "--release", hash.substr(0, 8)});
+  EXPECT_THAT(held, SizeIs(0));
+  // It crashes still, and runs into the same.
+  EXPECT_THAT(client->Do("run a").text, HasSubstr("signal 11"));
+  EXPECT_NE(RunRknnctl(folder(), {"--target", daemon().target(), "quarantine",
+                                  "--release", "00000000"})
+                .exit_code,
+            0);
+}
+
+TEST_F(VendorLibraryTest, TheConfigurationCanForceIt) {
+  Start("rknnrt");
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  EXPECT_TRUE(RunsRight(*client, "a", model));
+  EXPECT_THAT(std::string(Models()[0]["run_by_because"]),
+              HasSubstr("the configuration says so"));
+}
+
+TEST_F(VendorLibraryTest, TheDaemonsDeathIsNoMatterToPrograms) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  EXPECT_TRUE(RunsRight(*client, "a", model));
+  const std::vector<pid_t> workers = Workers();
+  KillDaemon();
+  // Its workers do not outlive it.
+  for (const pid_t worker : workers) {
+    bool gone = false;
+    for (int look = 0; look < 2000 && !gone; ++look) {
+      gone = kill(worker, 0) != 0 ||
+             ReadText("/proc/" + std::to_string(worker) + "/stat").find(") Z") !=
+                 std::string::npos;
+      usleep(5000);
+    }
+    EXPECT_TRUE(gone) << worker;
+  }
+  RestartDaemon();
+  EXPECT_TRUE(RunsRight(*client, "a", model));
+}
+
+}  // namespace
+}  // namespace rknnd::integration
