@@ -38,8 +38,8 @@ uint64_t MappingLimit(uint64_t configured) {
   return std::min(configured, most);
 }
 
-// The time that a job has in a worker of the vendor's library is so small a part
-// of that after which its program is told.
+// The time that a job has in a worker of the vendor's library is so small a
+// part of that after which its program is told.
 constexpr base::Nanoseconds kTurnsBeforeAHang = 3;
 
 }  // namespace

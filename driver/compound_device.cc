@@ -51,13 +51,13 @@ class CompoundDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Model>> Load(
       const LoadRequest& request) override {
     // What the software NPU made of a model is its own.
-    if (!request.compiled.empty() || !rknpu::RknpuDevice::Takes(request.bytes)) {
+    if (!request.compiled.empty() ||
+        !rknpu::RknpuDevice::Takes(request.bytes)) {
       return soft_->Load(request);
     }
     if (library_ == nullptr) return programs_.Load(request);
-    return library_first_
-               ? library_->Load(request, "the configuration says so")
-               : LoadWhereItRuns(request);
+    return library_first_ ? library_->Load(request, "the configuration says so")
+                          : LoadWhereItRuns(request);
   }
   absl::StatusOr<std::unique_ptr<Memory>> Attach(const MemoryRef& memory,
                                                  MemoryAccess access) override {
@@ -87,8 +87,7 @@ class CompoundDevice final : public Device {
 
   // Jobs of all kinds end; the last of them tells.
   void Reset(std::function<void(absl::Status)> done) override {
-    auto left =
-        std::make_shared<std::atomic<int>>(library_ == nullptr ? 2 : 3);
+    auto left = std::make_shared<std::atomic<int>>(library_ == nullptr ? 2 : 3);
     const auto all = [left = std::move(left),
                       done = std::move(done)](const absl::Status& status) {
       if (--*left == 0 && done != nullptr) done(status);
@@ -111,6 +110,9 @@ class CompoundDevice final : public Device {
     return sum;
   }
 
+  [[nodiscard]] uint64_t worker_deaths() const override {
+    return library_ == nullptr ? 0 : library_->deaths();
+  }
   [[nodiscard]] std::vector<QuarantinedModel> quarantined() const override {
     if (library_ == nullptr) return {};
     return library_->quarantine().List();
@@ -126,12 +128,14 @@ class CompoundDevice final : public Device {
       const LoadRequest& request) {
     absl::StatusOr<std::unique_ptr<Model>> ours = programs_.Load(request);
     if (ours.ok() && (*ours)->info().runnable.ok()) return ours;
-    const absl::Status why = ours.ok() ? (*ours)->info().runnable : ours.status();
+    const absl::Status why =
+        ours.ok() ? (*ours)->info().runnable : ours.status();
     absl::StatusOr<std::unique_ptr<Model>> hosted = library_->Load(
-        request, absl::StrCat("rknnd's own executor declines it: ",
-                              why.message()));
+        request,
+        absl::StrCat("rknnd's own executor declines it: ", why.message()));
     if (hosted.ok()) return hosted;
-    if (!ours.ok()) return base::Annotate(hosted.status(), std::string(why.message()));
+    if (!ours.ok())
+      return base::Annotate(hosted.status(), std::string(why.message()));
     return programs_.Describe(
         request, absl::StrCat(why.message(), ". The vendor's library: ",
                               hosted.status().message()));
@@ -146,6 +150,10 @@ class CompoundDevice final : public Device {
 };
 
 }  // namespace
+
+CompoundParts::CompoundParts() = default;
+CompoundParts::CompoundParts(CompoundParts&& other) noexcept = default;
+CompoundParts::~CompoundParts() = default;
 
 std::unique_ptr<Device> MakeCompoundDevice(CompoundParts parts,
                                            const base::Clock* clock) {

@@ -1,7 +1,8 @@
-// One device for all kinds of file: ONNX models run on the software NPU, compiled
-// ones (.rknn) as programs of an NPU, real or emulated, and what that declines on
-// the vendor's library, where there is one. The file decides, or who configures
-// it. Everything else, memory and cores among it, is the software NPU's.
+// One device for all kinds of file: ONNX models run on the software NPU,
+// compiled ones (.rknn) as programs of an NPU, real or emulated, and what that
+// declines on the vendor's library, where there is one. The file decides, or
+// who configures it. Everything else, memory and cores among it, is the
+// software NPU's.
 
 #ifndef DRIVER_COMPOUND_DEVICE_H_
 #define DRIVER_COMPOUND_DEVICE_H_
@@ -12,8 +13,11 @@
 
 #include "base/posix/clock.h"
 #include "driver/device.h"
-#include "driver/rknnrt/rknnrt_device.h"
 #include "driver/rknpu/backend.h"
+
+namespace rknnd::rknnrt {
+class RknnrtDevice;
+}  // namespace rknnd::rknnrt
 
 namespace rknnd::driver {
 
@@ -24,8 +28,12 @@ struct NpuOfDevice {
 };
 
 struct CompoundParts {
-  std::unique_ptr<Device> soft;             // a soft::SoftDevice
-  std::string platform;                     // of the NPU behind `backend`
+  CompoundParts();
+  CompoundParts(CompoundParts&& other) noexcept;
+  ~CompoundParts();
+
+  std::unique_ptr<Device> soft;  // a soft::SoftDevice
+  std::string platform;          // of the NPU behind `backend`
   std::unique_ptr<rknpu::Backend> backend;
   std::optional<NpuOfDevice> npu;
   // The vendor's library, of the same NPU; null: there is none.

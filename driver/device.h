@@ -112,7 +112,9 @@ class Device {
   // Thread: any.
   [[nodiscard]] virtual CacheSyncs cache_syncs() const { return {}; }
 
-  // Thread: any.
+  // Processes that ran models and ended when they should not, since the start.
+  // Thread: any, as below.
+  [[nodiscard]] virtual uint64_t worker_deaths() const { return 0; }
   [[nodiscard]] virtual std::vector<QuarantinedModel> quarantined() const {
     return {};
   }
@@ -136,7 +138,7 @@ struct DeviceOptions {
   std::string soc = "rk3588";
   bool pace = false;  // a job ends when the SoC would end it
   const base::Clock* clock = nullptr;
-  HostedLibraryOptions library;
+  HostedLibraryOptions library = {};
 };
 
 // The only place that names devices. kUnimplemented for a kind this build

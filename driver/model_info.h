@@ -105,8 +105,8 @@ struct ModelInfo {
   std::vector<ProgramInfo> programs;
   // The row of the largest inputs, all of a row together.
   uint32_t largest = 0;
-  // What runs it, where a device has more than one way: "soft", "rknpu",
-  // "rknnrt"; and why that one. Empty: there is one way.
+  // What runs it, where a device has more than one way: "rknpu", "rknnrt"; and
+  // why that one. Empty: there is one way.
   std::string run_by, run_by_because;
   // Why no job of it can run, in words for its user: a file that this device
   // can only describe. Such a model has one program, without layers.

@@ -61,8 +61,7 @@ absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> OpenLibrary(
   const bool is_needed = options.kind == kLibrary;
   const std::string path =
       about.path.empty() ? rknnrt::FindLibraryFile() : about.path;
-  const auto without =
-      [&](const absl::Status& why)
+  const auto without = [&](const absl::Status& why)
       -> absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> {
     if (is_needed) return why;
     Tell(log, absl::StrCat("no model runs on the vendor's library: ",
@@ -91,14 +90,15 @@ absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> OpenLibrary(
   if (about.job_limit > 0) pool.job_limit = about.job_limit;
   pool.log = log;
   absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> opened =
-      rknnrt::RknnrtDevice::Open(
-          std::move(pool), options.clock == nullptr ? monotonic : *options.clock);
+      rknnrt::RknnrtDevice::Open(std::move(pool), options.clock == nullptr
+                                                      ? monotonic
+                                                      : *options.clock);
   if (!opened.ok()) return without(opened.status());
-  Tell(log, absl::StrCat(is_needed ? "compiled models run"
-                                   : "what else cannot run runs",
-                         " on the vendor's library '", path, "', in ",
-                         about.one_for_all ? "one process for all models"
-                                           : "a process for each model"));
+  Tell(log, absl::StrCat(
+                is_needed ? "compiled models run" : "what else cannot run runs",
+                " on the vendor's library '", path, "', in ",
+                about.one_for_all ? "one process for all models"
+                                  : "a process for each model"));
   return opened;
 }
 

@@ -1,5 +1,6 @@
-// The times between resets of a device: each job holds the one that it began in,
-// so that a reset ends those that run, waits for them, and harms no later one.
+// The times between resets of a device: each job holds the one that it began
+// in, so that a reset ends those that run, waits for them, and harms no later
+// one.
 
 #ifndef DRIVER_RESET_ERAS_H_
 #define DRIVER_RESET_ERAS_H_

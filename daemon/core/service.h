@@ -143,7 +143,8 @@ class Service {
   // Resets the device under all jobs in flight, which their clients run again;
   // `done` when none of those is left. UNIMPLEMENTED: it cannot, and why.
   void ResetDevice(std::function<void(absl::Status)> done);
-  // Models that are not run any more, as they ended the processes that ran them.
+  // Models that are not run any more, as they ended the processes that ran
+  // them.
   [[nodiscard]] std::vector<driver::QuarantinedModel> QuarantinedModels() const;
   // Lets one try again, by the first digits of its hash. NOT_FOUND.
   absl::Status ReleaseModel(const std::string& sha256);

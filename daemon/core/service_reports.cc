@@ -59,6 +59,7 @@ StatusReport Service::Status() const {
   report.cores_hung = runner.cores_hung();
   report.draining = impl_->parts->drain.refuses();
   report.resets = impl_->parts->device->resets();
+  report.worker_deaths = impl_->parts->device->worker_deaths();
   for (uint32_t core = 0; core < report.device.cores; ++core) {
     CoreReport& added = report.cores.emplace_back(runner.Report(core));
     const JobRecord last = impl_->recorder().LastOf(core);

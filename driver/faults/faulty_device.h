@@ -84,6 +84,9 @@ class FaultyDevice final : public Device {
   [[nodiscard]] CacheSyncs cache_syncs() const override {
     return device_->cache_syncs();
   }
+  [[nodiscard]] uint64_t worker_deaths() const override {
+    return device_->worker_deaths();
+  }
   [[nodiscard]] std::vector<QuarantinedModel> quarantined() const override {
     return device_->quarantined();
   }

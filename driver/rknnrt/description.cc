@@ -18,9 +18,8 @@ using driver::TensorLayout;
 using driver::TensorType;
 
 absl::Status Broken(const std::string& what) {
-  return absl::DataLossError(
-      absl::StrCat("what the vendor's library tells of the model cannot be: ",
-                   what));
+  return absl::DataLossError(absl::StrCat(
+      "what the vendor's library tells of the model cannot be: ", what));
 }
 
 // What is no text would spoil messages.
@@ -42,7 +41,8 @@ absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
   }
   const auto type = static_cast<uint32_t>(from.type);
   const auto layout = static_cast<uint32_t>(from.fmt);
-  if (type >= driver::kTensorTypeCount || layout >= driver::kTensorLayoutCount ||
+  if (type >= driver::kTensorTypeCount ||
+      layout >= driver::kTensorLayoutCount ||
       static_cast<uint32_t>(from.qnt_type) > 2) {
     return Broken(absl::StrCat("tensor '", to.name, "' is of type ", type,
                                ", layout ", layout, ", quantisation ",
@@ -53,8 +53,8 @@ absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
   for (const uint32_t dim : to.dims) {
     elements = base::CheckedMultiply(*elements, dim);
     if (!elements.has_value() || *elements > UINT32_MAX || dim == 0) {
-      return Broken(absl::StrCat("tensor '", to.name,
-                                 "' has no elements, or too many"));
+      return Broken(
+          absl::StrCat("tensor '", to.name, "' has no elements, or too many"));
     }
   }
   to.elements = *elements;
@@ -160,9 +160,8 @@ PortAttributes AttributesOf(const driver::ProgramInfo& program,
 }
 
 bool IsNative(const PortAttributes& port, const TensorFormat& format) {
-  return format.pass_through ||
-         (format.layout == TensorLayout::kNc1hwc2 &&
-          port.native->layout == TensorLayout::kNc1hwc2);
+  return format.pass_through || (format.layout == TensorLayout::kNc1hwc2 &&
+                                 port.native->layout == TensorLayout::kNc1hwc2);
 }
 
 absl::StatusOr<uint64_t> BytesOf(const PortAttributes& port,
@@ -170,21 +169,21 @@ absl::StatusOr<uint64_t> BytesOf(const PortAttributes& port,
   const bool is_native = IsNative(port, format);
   const TensorAttr& attr = is_native ? *port.native : *port.usual;
   if (static_cast<uint32_t>(format.type) >= driver::kTensorTypeCount) {
-    return CannotBind(attr, absl::StrCat("element type ",
-                                         static_cast<uint32_t>(format.type),
-                                         " is none"));
+    return CannotBind(
+        attr, absl::StrCat("element type ", static_cast<uint32_t>(format.type),
+                           " is none"));
   }
   const uint64_t element = driver::ElementSize(format.type);
   if (element == 0) {
     return CannotBind(attr, "the vendor's library converts no 4-bit numbers");
   }
   if (is_native) {
-    if (format.pass_through && (format.type != attr.type ||
-                                format.layout != attr.layout)) {
-      return CannotBind(
-          attr, absl::StrCat("with pass_through it has to be ",
-                             driver::TensorTypeName(attr.type), " in ",
-                             driver::TensorLayoutName(attr.layout)));
+    if (format.pass_through &&
+        (format.type != attr.type || format.layout != attr.layout)) {
+      return CannotBind(attr,
+                        absl::StrCat("with pass_through it has to be ",
+                                     driver::TensorTypeName(attr.type), " in ",
+                                     driver::TensorLayoutName(attr.layout)));
     }
     const uint64_t own = driver::ElementSize(attr.type);
     return own == 0 ? attr.size_with_stride
@@ -196,9 +195,9 @@ absl::StatusOr<uint64_t> BytesOf(const PortAttributes& port,
                                : format.layout == attr.layout ||
                                      format.layout == TensorLayout::kUndefined;
   if (!fits) {
-    return CannotBind(attr, absl::StrCat("layout ",
-                                         driver::TensorLayoutName(format.layout),
-                                         " is not one of it"));
+    return CannotBind(
+        attr, absl::StrCat("layout ", driver::TensorLayoutName(format.layout),
+                           " is not one of it"));
   }
   if (!is_picture || attr.layout != TensorLayout::kNhwc ||
       format.layout != TensorLayout::kNhwc) {
@@ -217,9 +216,9 @@ absl::StatusOr<uint64_t> BytesOf(const PortAttributes& port,
   const uint32_t pitch = attr.w_stride == 0 ? width : attr.w_stride;
   if (format.w_stride != 0 && format.w_stride != pitch) {
     return CannotBind(
-        attr, absl::StrCat("rows of ", format.w_stride,
-                           " pixels: the vendor's library reads rows of ",
-                           pitch));
+        attr,
+        absl::StrCat("rows of ", format.w_stride,
+                     " pixels: the vendor's library reads rows of ", pitch));
   }
   const uint64_t rows = std::max<uint64_t>(attr.dims[1], format.h_stride);
   return (uint64_t{attr.dims[0] - 1} * rows + attr.dims[1]) * pitch *

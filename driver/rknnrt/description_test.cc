@@ -102,9 +102,8 @@ TEST(DescriptionTest, AnyBytesAreTakenOrRefused) {
     for (int flips = 1 + static_cast<int>(random() % 4); flips > 0; --flips) {
       // Of text there is most, and least in it.
       const size_t in_attributes = offsetof(Payload, attributes);
-      const size_t at = random() % 2 == 0
-                            ? random() % bytes.size()
-                            : in_attributes + random() % 72;
+      const size_t at = random() % 2 == 0 ? random() % bytes.size()
+                                          : in_attributes + random() % 72;
       bytes[at] = static_cast<std::byte>(random());
     }
     if (random() % 8 == 0) bytes.resize(random() % bytes.size());

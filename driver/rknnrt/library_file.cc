@@ -70,10 +70,9 @@ absl::Status CheckElf(const std::string& path, int fd) {
     return Refuse(path, "it is no ELF file");
   }
   if (header.e_machine != kMachine) {
-    return Refuse(path, absl::StrCat("it is made for ",
-                                     MachineName(header.e_machine),
-                                     ", and this machine is ",
-                                     MachineName(kMachine)));
+    return Refuse(
+        path, absl::StrCat("it is made for ", MachineName(header.e_machine),
+                           ", and this machine is ", MachineName(kMachine)));
   }
   if (header.e_type != ET_DYN) {
     return Refuse(path, "it is no shared library");
@@ -103,10 +102,9 @@ absl::StatusOr<LibraryFile> CheckLibraryFile(const std::string& path) {
     RKNND_RETURN_IF_ERROR(CheckOwner(path, "its folder", folder));
   }
   RKNND_RETURN_IF_ERROR(CheckElf(path, fd.get()));
-  return LibraryFile{path, file.st_dev, file.st_ino,
-                     static_cast<uint64_t>(file.st_size),
-                     int64_t{file.st_mtim.tv_sec} * 1000000000 +
-                         file.st_mtim.tv_nsec};
+  return LibraryFile{
+      path, file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size),
+      int64_t{file.st_mtim.tv_sec} * 1000000000 + file.st_mtim.tv_nsec};
 }
 
 std::string FindLibraryFile() {

@@ -3,16 +3,17 @@
 //
 //   daemon                                    worker
 //   OrderMessage (and fds)  -- socket -->     one after the other, main thread
-//                           <-- socket --     AnswerMessage; what is long lies in
+//                           <-- socket --     AnswerMessage; what is long lies
+//                           in
 //                                             SharedArea::mailbox
 //   RunRecord, Submission   -- lane    -->    one thread for each lane
 //                           <-- lane   --     Completion
 //
-// A lane is a submission ring (proto/wire/ring.h) for the jobs whose lowest core
-// has its number: at most one at a time. Both ends are the same program, so that
-// structures need no encoding. The daemon takes all that a worker writes for
-// hostile: it copies before it looks, and checks the copy. A worker is given no
-// descriptor but those that it needs, and gives none.
+// A lane is a submission ring (proto/wire/ring.h) for the jobs whose lowest
+// core has its number: at most one at a time. Both ends are the same program,
+// so that structures need no encoding. The daemon takes all that a worker
+// writes for hostile: it copies before it looks, and checks the copy. A worker
+// is given no descriptor but those that it needs, and gives none.
 
 #ifndef DRIVER_RKNNRT_PROTOCOL_H_
 #define DRIVER_RKNNRT_PROTOCOL_H_
@@ -32,7 +33,8 @@ inline constexpr char kWorkerArgument[] = "--device-worker";
 // Inputs and outputs of a model together. Models of published zoos have 13.
 inline constexpr uint32_t kMostTensors = 64;
 inline constexpr uint32_t kMostLanes = 8;
-// Contexts that a lane has of a model: so many sets of memory are bound at once.
+// Contexts that a lane has of a model: so many sets of memory are bound at
+// once.
 inline constexpr uint32_t kSets = 4;
 // Shapes of a model with several, as in the vendor's header.
 inline constexpr uint32_t kMostRows = RKNN_MAX_DYNAMIC_SHAPE_NUM;
@@ -40,12 +42,12 @@ inline constexpr size_t kMailboxBytes = size_t{16} << 20;
 inline constexpr size_t kMostText = 512;
 
 enum class Order : uint32_t {
-  kOpen = 1,       // fd: the area. Answer: Opened
-  kLoadModel,      // fd: the file. Answer: LoadedModel, and attributes
-  kUnloadModel,    // has no answer
-  kAddMemory,      // fd
-  kForgetMemory,   // has no answer
-  kCopyWeights,    // fd: of the file; into `memory` from `offset` on
+  kOpen = 1,      // fd: the area. Answer: Opened
+  kLoadModel,     // fd: the file. Answer: LoadedModel, and attributes
+  kUnloadModel,   // has no answer
+  kAddMemory,     // fd
+  kForgetMemory,  // has no answer
+  kCopyWeights,   // fd: of the file; into `memory` from `offset` on
 };
 
 struct OrderMessage {
@@ -78,8 +80,8 @@ struct Opened {
   uint32_t exports = 0;
 };
 
-// Followed in the mailbox by attributes, for each shape: inputs, outputs, native
-// inputs, native outputs.
+// Followed in the mailbox by attributes, for each shape: inputs, outputs,
+// native inputs, native outputs.
 struct LoadedModel {
   char api_version[RKNN_MAX_NAME_LEN];
   char driver_version[RKNN_MAX_NAME_LEN];

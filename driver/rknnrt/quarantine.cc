@@ -38,7 +38,8 @@ std::shared_ptr<Conduct> Quarantine::Of(const std::string& sha256,
                                         const std::string& name) {
   base::MutexLock lock(mutex_);
   for (auto it = all_.begin(); it != all_.end();) {
-    const bool is_idle = it->second.use_count() == 1 && it->second->deaths_ == 0;
+    const bool is_idle =
+        it->second.use_count() == 1 && it->second->deaths_ == 0;
     it = is_idle ? all_.erase(it) : std::next(it);
   }
   std::shared_ptr<Conduct>& conduct = all_[sha256];

@@ -13,9 +13,9 @@ absl::StatusOr<std::unique_ptr<RknnrtDevice>> RknnrtDevice::Open(
     PoolOptions options, const base::Clock& clock) {
   const uint32_t cores = options.setup.cores;
   if (cores > kMostLanes) {
-    return absl::UnimplementedError(absl::StrCat(
-        "the vendor's library is hosted for NPUs of ", kMostLanes,
-        " cores at most, and this one has ", cores));
+    return absl::UnimplementedError(
+        absl::StrCat("the vendor's library is hosted for NPUs of ", kMostLanes,
+                     " cores at most, and this one has ", cores));
   }
   RKNND_ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> workers,
                          WorkerPool::Open(std::move(options), clock));
@@ -71,7 +71,7 @@ absl::Status RknnrtDevice::OnAttached(soft::AttachedMemory& memory,
 void RknnrtDevice::Reset(std::function<void(absl::Status)> done) {
   ++resets_;
   eras_.Next(std::move(done));
-  workers_->KillBusy("an operator reset the NPU");
+  workers_->ResetBusy();
 }
 
 }  // namespace rknnd::rknnrt

@@ -1,5 +1,5 @@
-// A device for compiled models on the vendor's library, which workers host: what
-// our own executor declines, this runs. It does the loading and running of
+// A device for compiled models on the vendor's library, which workers host:
+// what our own executor declines, this runs. It does the loading and running of
 // models; memory is attached by the software NPU (driver/compound_device.h puts
 // them together).
 

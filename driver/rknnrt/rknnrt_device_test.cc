@@ -1,4 +1,5 @@
-// The whole device with real workers, over the stand-in for the vendor's library.
+// The whole device with real workers, over the stand-in for the vendor's
+// library.
 
 #include "driver/rknnrt/rknnrt_device.h"
 
@@ -33,11 +34,11 @@ using driver::TensorType;
 using soft::testing::BoundModel;
 using soft::testing::OnnxBuilder;
 using soft::testing::PlainFormat;
-using testing::Trouble;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using testing::Trouble;
 
 // y = x + 1, of 60 numbers.
 std::vector<std::byte> AddOne(float added = 1) {
@@ -52,17 +53,17 @@ std::vector<std::byte> AddOne(float added = 1) {
 
 class RknnrtDeviceTest : public ::testing::Test {
  protected:
-  void Open(const std::string& version = "2_3_2",
-            void (*change)(DeviceOptions&) = [](DeviceOptions&) {}) {
-    DeviceOptions options =
-        testing::HostedStandin(RKNND_BINARY_ROOT, version);
+  void Open(
+      const std::string& version = "2_3_2",
+      void (*change)(DeviceOptions&) = [](DeviceOptions&) {}) {
+    DeviceOptions options = testing::HostedStandin(RKNND_BINARY_ROOT, version);
     change(options);
     OpenWith(options);
     ASSERT_TRUE(why_.ok()) << why_;
   }
   void OpenWith(const DeviceOptions& options) {
-    auto opened = driver::OpenDeviceAndHeap(
-        options, [this](const std::string& line) {
+    auto opened =
+        driver::OpenDeviceAndHeap(options, [this](const std::string& line) {
           std::lock_guard lock(mutex_);
           log_ += line + "\n";
         });
@@ -85,10 +86,8 @@ class RknnrtDeviceTest : public ::testing::Test {
   absl::Status Load(const std::vector<std::byte>& onnx = AddOne(),
                     const std::string& sha256 = std::string(64, 'a')) {
     const std::vector<std::byte> file = testing::Wrap(onnx);
-    auto model = device_->Load({.bytes = file,
-                                .options = "",
-                                .name = "add.rknn",
-                                .sha256 = sha256});
+    auto model = device_->Load(
+        {.bytes = file, .options = "", .name = "add.rknn", .sha256 = sha256});
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
     return absl::OkStatus();
@@ -96,7 +95,8 @@ class RknnrtDeviceTest : public ::testing::Test {
   std::unique_ptr<BoundModel> Bind() {
     const driver::ProgramInfo& program = model_->info().programs[0];
     auto bound = BoundModel::Make(
-        *device_, *model_, {PlainFormat(program.inputs[0], TensorType::kFloat32)},
+        *device_, *model_,
+        {PlainFormat(program.inputs[0], TensorType::kFloat32)},
         {PlainFormat(program.outputs[0], TensorType::kFloat32)});
     EXPECT_TRUE(bound.ok()) << bound.status();
     return bound.ok() ? *std::move(bound) : nullptr;
@@ -176,12 +176,12 @@ TEST_F(RknnrtDeviceTest, MemoryThatIsGoneIsHeldByNobody) {
 }
 
 TEST_F(RknnrtDeviceTest, OneWorkerForAllModels) {
-  Open("2_3_2", [](DeviceOptions& options) {
-    options.library.one_for_all = true;
-  });
+  Open("2_3_2",
+       [](DeviceOptions& options) { options.library.one_for_all = true; });
   std::vector<std::unique_ptr<driver::Model>> models;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(Load(AddOne(), std::string(64, static_cast<char>('a' + i))).ok());
+    ASSERT_TRUE(
+        Load(AddOne(), std::string(64, static_cast<char>('a' + i))).ok());
     auto bound = Bind();
     ASSERT_TRUE(RunOne(*bound).ok());
     models.push_back(std::move(model_));
@@ -251,8 +251,7 @@ TEST_F(RknnrtDeviceTest, AProgramThatIsNoWorker) {
 }
 
 TEST_F(RknnrtDeviceTest, ACrashCostsNoJob) {
-  for (const std::string what :
-       {"crash_run=3", "crash_answer=3"}) {
+  for (const std::string what : {"crash_run=3", "crash_answer=3"}) {
     SCOPED_TRACE(what);
     const Trouble trouble(what);
     Open();
@@ -302,14 +301,10 @@ TEST_F(RknnrtDeviceTest, AModelThatEndsEveryWorkerGoesToQuarantine) {
 }
 
 TEST_F(RknnrtDeviceTest, ReleasedItTriesAgain) {
-  Open("2_3_2", [](DeviceOptions& options) {
-    options.library.most_deaths = 1;
-  });
   {
     const Trouble trouble("crash_init=1");
-    Open("2_3_2", [](DeviceOptions& options) {
-      options.library.most_deaths = 1;
-    });
+    Open("2_3_2",
+         [](DeviceOptions& options) { options.library.most_deaths = 1; });
     EXPECT_THAT(std::string(Load().message()), HasSubstr("quarantine"));
   }
   EXPECT_FALSE(Load().ok());
@@ -319,11 +314,31 @@ TEST_F(RknnrtDeviceTest, ReleasedItTriesAgain) {
   EXPECT_TRUE(Try().ok());
 }
 
-TEST_F(RknnrtDeviceTest, AHangInInitIsEnded) {
+TEST_F(RknnrtDeviceTest, ACrashInInitIsTriedAgainAndGivenUp) {
   const Trouble trouble("crash_init=1");
   Open();
   EXPECT_THAT(std::string(Load().message()),
               AllOf(HasSubstr("it ended 3 workers"), HasSubstr("signal 11")));
+}
+
+TEST_F(RknnrtDeviceTest, AHangInInitIsEnded) {
+  const Trouble trouble("hang_init=1");
+  const DeviceOptions standin = testing::HostedStandin(RKNND_BINARY_ROOT);
+  PoolOptions options;
+  options.setup.command = standin.library.worker;
+  options.setup.library = *CheckLibraryFile(standin.library.path);
+  options.setup.load_limit = 200 * base::kMillisecond;
+  const base::MonotonicClock clock;
+  const auto hosted = RknnrtDevice::Open(options, clock);
+  ASSERT_TRUE(hosted.ok()) << hosted.status();
+  const std::vector<std::byte> file = testing::Wrap(AddOne());
+
+  const auto model = (*hosted)->Load(
+      {.bytes = file, .options = "", .name = "m", .sha256 = "aa"}, "");
+
+  EXPECT_THAT(std::string(model.status().message()),
+              AllOf(HasSubstr("it ended 3 workers"),
+                    HasSubstr("it did not answer within 0.2 s")));
 }
 
 TEST_F(RknnrtDeviceTest, ErrorsAreTheLibrarysOwn) {
@@ -348,8 +363,20 @@ TEST_F(RknnrtDeviceTest, ErrorsAreTheLibrarysOwn) {
               HasSubstr("gives -6 (RKNN_ERR_MODEL_INVALID)"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_F(RknnrtDeviceTest, AModelThatTakesAllMemoryIsAnError) {
+  const Trouble trouble("bomb=1");
+  Open();
+  const absl::Status status = Load();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("gives -4 (RKNN_ERR_MALLOC_FAIL)"));
+}
+#endif
+
 TEST_F(RknnrtDeviceTest, WhatItIsNotToDoIsRefusedAndFailsTheJob) {
-  for (const auto& [what, named] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [what, named] :
+       std::vector<std::pair<std::string, std::string>>{
            {"socket=1", "called socket"},
            {"file=1", "called open '/etc/passwd'"}}) {
     const Trouble trouble(what);
@@ -377,9 +404,8 @@ TEST_F(RknnrtDeviceTest, NoiseGoesToTheLogAndNotAllOfIt) {
   ExpectLogged("of a long story");
   const std::string log = Log();
   int lines = 0;
-  for (size_t at = 0; (at = log.find("of a long story", at)) !=
-                      std::string::npos;
-       ++at) {
+  for (size_t at = 0;
+       (at = log.find("of a long story", at)) != std::string::npos; ++at) {
     ++lines;
   }
   EXPECT_LE(lines, 60);
@@ -433,8 +459,8 @@ TEST_F(RknnrtDeviceTest, ALibraryThatIsReplacedIsLookedAtAgain) {
               HasSubstr("others than its owner may write"));
 }
 
-// Jobs of all cores at once, workers that end or hang at any moment of them, and
-// no job that is lost, wrong or fails.
+// Jobs of all cores at once, workers that end or hang at any moment of them,
+// and no job that is lost, wrong or fails.
 TEST_F(RknnrtDeviceTest, NoJobIsLostWhereWorkersEndAtRandom) {
   const Trouble trouble("random=24");
   Open("2_3_2", [](DeviceOptions& options) {

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/memfd.h"
 #include "base/status/status.h"
+#include "driver/rknn_file/rknn_file.h"
 #include "driver/rknnrt/hosted_memory.h"
+#include "driver/rknnrt/versions.h"
 #include "driver/soft/attached_memory.h"
 
 namespace rknnd::rknnrt {
@@ -32,6 +34,12 @@ bool IsSame(const RunRecord& a, const RunRecord& b) {
                      sizeof(BoundTensor) * (a.inputs + a.outputs)) == 0;
 }
 
+// Empty: the file does not say.
+std::string ToolkitOf(std::span<const std::byte> bytes) {
+  const auto file = rknn_file::Read(bytes);
+  return file.ok() ? file->toolkit_version : "";
+}
+
 }  // namespace
 
 RknnrtModel::RknnrtModel(const driver::LoadRequest& request,
@@ -47,11 +55,28 @@ absl::StatusOr<std::unique_ptr<RknnrtModel>> RknnrtModel::Load(
     WorkerPool& workers, Quarantine& quarantine) {
   std::unique_ptr<RknnrtModel> model(new RknnrtModel(
       request, workers, quarantine.Of(request.sha256, request.name)));
-  RKNND_ASSIGN_OR_RETURN(
-      model->file_, base::ToStatusOr(base::MakeImmutableMemfd(
-                        "rknnd-hosted-model", request.bytes)));
-  RKNND_ASSIGN_OR_RETURN(const std::shared_ptr<Hosted> hosted, model->Host());
-  model->description_ = hosted->description;
+  RKNND_ASSIGN_OR_RETURN(model->file_,
+                         base::ToStatusOr(base::MakeImmutableMemfd(
+                             "rknnd-hosted-model", request.bytes)));
+  const std::string toolkit = ToolkitOf(request.bytes);
+  absl::StatusOr<std::shared_ptr<Hosted>> hosted = model->Host();
+  if (!hosted.ok()) {
+    // The most frequent reason, where it is one.
+    const std::string why =
+        WhyFileMayNotFit(toolkit, workers.library_version());
+    return why.empty() ? hosted.status()
+                       : absl::Status(hosted.status().code(),
+                                      absl::StrCat(hosted.status().message(),
+                                                   ". ", why));
+  }
+  model->description_ = (*hosted)->description;
+  workers.NoteVersions(model->description_.library_version,
+                       model->description_.driver_version);
+  if (const std::string why =
+          WhyFileMayNotFit(toolkit, model->description_.library_version);
+      !why.empty()) {
+    workers.Say(absl::StrCat("model '", request.name, "': ", why));
+  }
   driver::ModelInfo& info = model->description_.info;
   info.run_by = "rknnrt";
   info.run_by_because = because;
@@ -99,14 +124,16 @@ absl::StatusOr<std::shared_ptr<RknnrtModel::Hosted>> RknnrtModel::Host() const {
 }
 
 void RknnrtModel::CountDeath(Hosted& hosted) const {
-  if (hosted.blamed.exchange(true)) return;
+  if (hosted.blamed.exchange(true) || hosted.worker->killed_for_reset()) {
+    return;
+  }
   workers_.CountDeath();
   conduct_->CountDeath(workers_.options().most_deaths,
                        hosted.worker->WhyDead());
-  workers_.Say(absl::StrCat(
-      "the worker of model '", name_, "' (pid ", hosted.worker->pid(),
-      ") ended: ", hosted.worker->WhyDead(),
-      "; the model is loaded again in another one"));
+  workers_.Say(absl::StrCat("the worker of model '", name_, "' (pid ",
+                            hosted.worker->pid(),
+                            ") ended: ", hosted.worker->WhyDead(),
+                            "; the model is loaded again in another one"));
 }
 
 absl::StatusOr<uint64_t> RknnrtModel::CheckBinding(
@@ -150,22 +177,20 @@ absl::Status RknnrtModel::Describe(const driver::JobRequest& job,
         program,
         is_input ? driver::Direction::kInput : driver::Direction::kOutput,
         index);
-    RKNND_ASSIGN_OR_RETURN(const uint64_t bytes,
-                           BytesOf(port, binding.format));
+    RKNND_ASSIGN_OR_RETURN(const uint64_t bytes, BytesOf(port, binding.format));
     if (bytes > UINT32_MAX) {
       return absl::InvalidArgumentError(
           "the vendor's library has no tensors above 4 GiB");
     }
-    record.tensors[i] = {
-        .memory = HostedOf(binding.memory).id(),
-        .bytes = static_cast<uint32_t>(bytes),
-        .offset = binding.offset,
-        .type = static_cast<uint32_t>(binding.format.type),
-        .layout = static_cast<uint32_t>(binding.format.layout),
-        .w_stride = binding.format.w_stride,
-        .h_stride = binding.format.h_stride,
-        .pass_through = binding.format.pass_through ? 1U : 0U,
-        .native = IsNative(port, binding.format) ? 1U : 0U};
+    record.tensors[i] = {.memory = HostedOf(binding.memory).id(),
+                         .bytes = static_cast<uint32_t>(bytes),
+                         .offset = binding.offset,
+                         .type = static_cast<uint32_t>(binding.format.type),
+                         .layout = static_cast<uint32_t>(binding.format.layout),
+                         .w_stride = binding.format.w_stride,
+                         .h_stride = binding.format.h_stride,
+                         .pass_through = binding.format.pass_through ? 1U : 0U,
+                         .native = IsNative(port, binding.format) ? 1U : 0U};
   }
   return absl::OkStatus();
 }
@@ -203,13 +228,13 @@ absl::Status RknnrtModel::RunIn(Hosted& hosted, const driver::JobRequest& job,
     set->record = lane.wanted;
   }
   set->used = ++lane.runs;
-  absl::Status status = hosted.worker->Run(
-      {.lane = job.core,
-       .model = hosted.number,
-       .set = static_cast<uint32_t>(set - lane.sets.data()),
-       .record = rebinds ? &set->record : nullptr,
-       .limit = workers_.options().job_limit,
-       .reset = &reset});
+  absl::Status status =
+      hosted.worker->Run({.lane = job.core,
+                          .model = hosted.number,
+                          .set = static_cast<uint32_t>(set - lane.sets.data()),
+                          .record = rebinds ? &set->record : nullptr,
+                          .limit = workers_.options().job_limit,
+                          .reset = &reset});
   // After an error nobody knows what the library has.
   set->is_bound = status.ok();
   return status;
@@ -236,15 +261,16 @@ absl::Status RknnrtModel::Run(const driver::JobRequest& job,
     if (!hosted->worker->dead()) return status;
     if (reset.load()) return absl::AbortedError("an operator reset the NPU");
     CountDeath(*hosted);
-    const bool is_own = absl::IsDeadlineExceeded(status) ||
-                        hosted->worker->jobs_at_end() <= 1;
+    const bool is_own = !hosted->worker->killed_for_reset() &&
+                        (absl::IsDeadlineExceeded(status) ||
+                         hosted->worker->jobs_at_end() <= 1);
     own_deaths += is_own ? 1 : 0;
     if (own_deaths >= kMostOwnDeaths || turn + 1 >= kMostTurns) {
       return absl::IsDeadlineExceeded(status)
                  ? status
-                 : absl::InternalError(absl::StrCat(
-                       status.message(), "; it was run ", turn + 1,
-                       " times, each in another worker"));
+                 : absl::InternalError(
+                       absl::StrCat(status.message(), "; it was run ", turn + 1,
+                                    " times, each in another worker"));
     }
   }
 }

@@ -51,10 +51,6 @@ class RknnrtModel final : public driver::Model {
   // `reset`: the NPU is being reset once it holds true.
   absl::Status Run(const driver::JobRequest& job,
                    const std::atomic<bool>& reset) const;
-  // The library's, as it says.
-  [[nodiscard]] const std::string& library_version() const {
-    return description_.library_version;
-  }
 
  private:
   // What a set of a lane is bound to.
@@ -94,7 +90,7 @@ class RknnrtModel final : public driver::Model {
   const std::string name_, sha256_;
   base::UniqueFd file_;
   uint64_t size_ = 0;
-  Description description_;  // by the first worker
+  Description description_;    // by the first worker
   mutable base::Mutex mutex_;  // held while a worker loads it
   mutable std::shared_ptr<Hosted> hosted_ RKNND_GUARDED_BY(mutex_);
 };

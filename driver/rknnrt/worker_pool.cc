@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "driver/rknnrt/versions.h"
 
 namespace rknnd::rknnrt {
 
@@ -46,7 +47,24 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerPool::Get() {
   return std::exchange(ready_, nullptr);
 }
 
-uint32_t WorkerPool::KillBusy(const std::string& why) {
+void WorkerPool::NoteVersions(const std::string& library,
+                              const std::string& driver) {
+  {
+    base::MutexLock lock(mutex_);
+    if (library == library_version_) return;
+    library_version_ = library;
+  }
+  Say(absl::StrCat("the vendor's library is version ", library, ", on driver ",
+                   driver));
+  if (const std::string why = WhyDriverIsOld(driver); !why.empty()) Say(why);
+}
+
+std::string WorkerPool::library_version() const {
+  base::MutexLock lock(mutex_);
+  return library_version_;
+}
+
+void WorkerPool::ResetBusy() {
   std::vector<std::shared_ptr<WorkerProcess>> busy;
   {
     base::MutexLock lock(mutex_);
@@ -57,8 +75,7 @@ uint32_t WorkerPool::KillBusy(const std::string& why) {
       }
     }
   }
-  for (const auto& worker : busy) worker->Kill(why);
-  return static_cast<uint32_t>(busy.size());
+  for (const auto& worker : busy) worker->KillForReset();
 }
 
 }  // namespace rknnd::rknnrt

@@ -1,6 +1,6 @@
-// Which worker a model goes to: one of its own, so that a crash costs that model
-// only; or one for all, where what the library shares among its models is worth
-// more.
+// Which worker a model goes to: one of its own, so that a crash costs that
+// model only; or one for all, where what the library shares among its models is
+// worth more.
 
 #ifndef DRIVER_RKNNRT_WORKER_POOL_H_
 #define DRIVER_RKNNRT_WORKER_POOL_H_
@@ -44,11 +44,17 @@ class WorkerPool {
   absl::StatusOr<std::shared_ptr<WorkerProcess>> Get();
   // Of a model in a worker: no other one's, ever.
   uint32_t NextModel() { return ++last_model_; }
-  // Kills those that have jobs; how many.
-  uint32_t KillBusy(const std::string& why);
+  // Kills those that have jobs.
+  void ResetBusy();
   void Say(const std::string& line) const {
     if (options_.log != nullptr) options_.log(line);
   }
+
+  // What the library said of itself and of the driver with a model; the first
+  // time, and when they change, it is said in the log.
+  void NoteVersions(const std::string& library, const std::string& driver);
+  // Empty until a model was loaded: the library tells with one only.
+  [[nodiscard]] std::string library_version() const;
 
   [[nodiscard]] const PoolOptions& options() const { return options_; }
   [[nodiscard]] uint32_t exports() const { return exports_; }
@@ -59,8 +65,7 @@ class WorkerPool {
  private:
   WorkerPool(PoolOptions options, const base::Clock& clock)
       : clock_(clock), options_(std::move(options)) {}
-  absl::StatusOr<std::shared_ptr<WorkerProcess>> Start()
-      RKNND_REQUIRES(mutex_);
+  absl::StatusOr<std::shared_ptr<WorkerProcess>> Start() RKNND_REQUIRES(mutex_);
 
   const base::Clock& clock_;
   const PoolOptions options_;
@@ -68,7 +73,8 @@ class WorkerPool {
   std::atomic<uint32_t> last_model_{0};
   std::atomic<uint64_t> deaths_{0};
   std::unique_ptr<WorkerWatch> watch_;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
+  std::string library_version_ RKNND_GUARDED_BY(mutex_);
   LibraryFile library_ RKNND_GUARDED_BY(mutex_);
   // The first one, until a model takes it; with one for all, that one.
   std::shared_ptr<WorkerProcess> ready_ RKNND_GUARDED_BY(mutex_);

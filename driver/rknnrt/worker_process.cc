@@ -75,8 +75,8 @@ base::Expected<pid_t> Spawn(const std::vector<std::string>& command, int socket,
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0], &files, &attributes,
-                                argv.data(), envp.data());
+  const int error =
+      posix_spawn(&pid, argv[0], &files, &attributes, argv.data(), envp.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) return base::ErrnoError(error, "start '" + command[0] + "'");
@@ -130,32 +130,30 @@ absl::StatusOr<std::shared_ptr<WorkerProcess>> WorkerProcess::Start(
       base::Mapping area,
       base::ToStatusOr(base::Mapping::OfFd(memory.get(), 0, kAreaBytes,
                                            base::Mapping::Access::kReadWrite)));
-  RKNND_ASSIGN_OR_RETURN(auto sockets,
-                         base::ToStatusOr(base::SeqpacketPair()));
+  RKNND_ASSIGN_OR_RETURN(auto sockets, base::ToStatusOr(base::SeqpacketPair()));
   int pipe_ends[2] = {-1, -1};
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
     return base::ToStatus(base::ErrnoError(errno, "pipe2"));
   }
   base::UniqueFd output(pipe_ends[0]);
   const base::UniqueFd workers_output(pipe_ends[1]);
-  std::shared_ptr<WorkerProcess> worker(
-      new WorkerProcess(watch, clock, std::move(area), std::move(sockets.first),
-                        setup));
+  std::shared_ptr<WorkerProcess> worker(new WorkerProcess(
+      watch, clock, std::move(area), std::move(sockets.first), setup));
   RKNND_ASSIGN_OR_RETURN(
-      worker->pid_,
-      base::ToStatusOr(Spawn(setup.command, sockets.second.get(),
-                             workers_output.get())));
+      worker->pid_, base::ToStatusOr(Spawn(setup.command, sockets.second.get(),
+                                           workers_output.get())));
   sockets.second.reset();
   worker->pid_fd_.reset(
       static_cast<int>(syscall(SYS_pidfd_open, worker->pid_, 0)));
   RKNND_ASSIGN_OR_RETURN(
       base::UniqueFd pid_fd,
       base::ToStatusOr(base::Duplicate(worker->pid_fd_.get())));
-  worker->number_ = watch.Add(
-      worker->pid_, std::move(pid_fd), std::move(output),
-      [weak = std::weak_ptr<WorkerProcess>(worker)](int status) {
-        if (const auto process = weak.lock()) process->OnEnded(status);
-      });
+  worker->number_ =
+      watch.Add(worker->pid_, std::move(pid_fd), std::move(output),
+                [weak = std::weak_ptr<WorkerProcess>(worker)](int status) {
+                  if (const auto process = weak.lock())
+                    process->OnEnded(status);
+                });
   RKNND_RETURN_IF_ERROR(worker->Open(setup.library, memory.get()));
   return worker;
 }
@@ -215,6 +213,11 @@ void WorkerProcess::Kill(const std::string& why) {
   Die(why);
 }
 
+void WorkerProcess::KillForReset() {
+  if (!dead()) for_reset_ = true;
+  Kill("an operator reset the NPU");
+}
+
 std::string WorkerProcess::WhyDead() const {
   base::MutexLock lock(why_mutex_);
   return why_;
@@ -223,10 +226,9 @@ std::string WorkerProcess::WhyDead() const {
 absl::Status WorkerProcess::WhyLost() {
   {
     std::unique_lock lock(why_mutex_);
-    reaped_.wait_for(lock, kReaping,
-                     [this]() RKNND_NO_THREAD_SAFETY_ANALYSIS {
-                       return is_reaped_ || !why_.empty();
-                     });
+    reaped_.wait_for(lock, kReaping, [this]() RKNND_NO_THREAD_SAFETY_ANALYSIS {
+      return is_reaped_ || !why_.empty();
+    });
   }
   if (!dead()) Kill("it does not answer");
   return absl::UnavailableError(
@@ -237,9 +239,9 @@ absl::Status WorkerProcess::WhyLost() {
 absl::Status WorkerProcess::Send(const OrderMessage& order, int fd) {
   std::vector<int> fds;
   if (fd >= 0) fds.push_back(fd);
-  return base::ToStatus(base::SendMessage(
-      socket_.get(), std::as_bytes(std::span(&order, 1)), fds,
-      base::Block::kNo));
+  return base::ToStatus(base::SendMessage(socket_.get(),
+                                          std::as_bytes(std::span(&order, 1)),
+                                          fds, base::Block::kNo));
 }
 
 absl::StatusOr<AnswerMessage> WorkerProcess::Receive(
@@ -252,7 +254,7 @@ absl::StatusOr<AnswerMessage> WorkerProcess::Receive(
     if (left <= 0 || dead()) {
       if (!dead()) {
         Kill(absl::StrCat("it did not answer within ",
-                          limit / base::kSecond, " s"));
+                          static_cast<double>(limit) / base::kSecond, " s"));
       }
       return WhyLost();
     }
@@ -398,12 +400,12 @@ absl::Status WorkerProcess::Wait(Lane& lane, const Job& job,
     if (now >= until) {
       Kill(absl::StrCat("a job did not end within ",
                         job.limit / base::kMillisecond, " ms"));
-      return absl::DeadlineExceededError(absl::StrCat(
-          "it did not end within ", job.limit / base::kMillisecond,
-          " ms, and its worker was ended"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("it did not end within ", job.limit / base::kMillisecond,
+                       " ms, and its worker was ended"));
     }
     if (job.reset != nullptr && job.reset->load()) {
-      Kill("an operator reset the NPU");
+      KillForReset();
       return absl::AbortedError("an operator reset the NPU");
     }
     base::FutexWait(&word, seen, std::min(kSlice, until - now));

@@ -1,4 +1,5 @@
-// One worker process, seen from the daemon: started, given orders and jobs, lost.
+// One worker process, seen from the daemon: started, given orders and jobs,
+// lost.
 //
 //   kAlive --- it ended, was killed, or wrote what no worker does ---> kDead
 //
@@ -62,6 +63,9 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   [[nodiscard]] bool has_jobs() const { return jobs_.load() != 0; }
   // `why`: what is said of it. It is dead when this returns.
   void Kill(const std::string& why);
+  // The same, as an operator wants it: no model is to blame.
+  void KillForReset();
+  [[nodiscard]] bool killed_for_reset() const { return for_reset_.load(); }
 
   // UNAVAILABLE: it died of it. What Load gives is what the worker wrote.
   absl::StatusOr<std::vector<std::byte>> Load(uint32_t model, int file,
@@ -116,7 +120,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   WorkerWatch::Number number_ = 0;
   uint32_t exports_ = 0;
 
-  std::atomic<bool> dead_{false};
+  std::atomic<bool> dead_{false}, for_reset_{false};
   std::atomic<uint32_t> jobs_{0}, jobs_at_end_{0};
   mutable base::Mutex why_mutex_;
   base::CondVar reaped_;

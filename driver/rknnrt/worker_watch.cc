@@ -26,9 +26,8 @@ constexpr int kLastWaitMs = 2000;
 
 absl::StatusOr<std::unique_ptr<WorkerWatch>> WorkerWatch::Start(
     const base::Clock& clock, Log log) {
-  RKNND_ASSIGN_OR_RETURN(
-      std::unique_ptr<base::EventLoop> loop,
-      base::ToStatusOr(base::EventLoop::Create(&clock)));
+  RKNND_ASSIGN_OR_RETURN(std::unique_ptr<base::EventLoop> loop,
+                         base::ToStatusOr(base::EventLoop::Create(&clock)));
   return std::unique_ptr<WorkerWatch>(
       new WorkerWatch(std::move(loop), clock, std::move(log)));
 }

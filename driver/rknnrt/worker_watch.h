@@ -49,7 +49,7 @@ class WorkerWatch {
     base::UniqueFd pid_fd, output;
     base::EventLoop::WatchId pid_watch = 0, output_watch = 0;
     std::function<void(int)> ended;
-    std::string line;  // begun, and not ended yet
+    std::string line;              // begun, and not ended yet
     base::Nanoseconds second = 0;  // in which lines are counted
     uint32_t lines = 0, left_out = 0;
   };

@@ -33,9 +33,9 @@ class VendorLibraryTest : public IntegrationTest {
   // `more`: lines of [vendor], and what follows.
   void Start(const std::string& device = "auto", const std::string& more = "") {
     const std::string config = WriteFile(
-        folder() + "/rknnd.toml",
-        "[vendor]\nlibrary = \"" RKNND_BINARY_ROOT
-        "/lib/librknnrt_standin_2_3_2.so\"\n" + more);
+        folder() + "/rknnd.toml", "[vendor]\nlibrary = \"" RKNND_BINARY_ROOT
+                                  "/lib/librknnrt_standin_2_3_2.so\"\n" +
+                                      more);
     StartDaemon({.device = device, .more = {"--config", config}});
   }
   // `model` as a file that only the stand-in can run.
@@ -60,11 +60,10 @@ class VendorLibraryTest : public IntegrationTest {
   }
   std::vector<pid_t> Workers() {
     const std::string pid = std::to_string(daemon().pid());
-    const std::string children =
-        "/proc/" + pid + "/task/" + pid + "/children";
+    const std::string children = "/proc/" + pid + "/task/" + pid + "/children";
     std::vector<pid_t> workers;
-    for (const auto& task : std::filesystem::directory_iterator(
-             "/proc/" + pid + "/task")) {
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + pid + "/task")) {
       const std::string list = ReadText(task.path() / "children");
       for (size_t at = 0; at < list.size();) {
         workers.push_back(std::atoi(list.c_str() + at));
@@ -94,6 +93,9 @@ TEST_F(VendorLibraryTest, RunsWhatRknndDeclines) {
   EXPECT_EQ(models[0]["run_by"], "rknnrt");
   EXPECT_THAT(std::string(models[0]["run_by_because"]),
               HasSubstr("rknnd's own executor declines it"));
+  const json file =
+      AskRknnctl(folder(), daemon().target(), {"info", model.path});
+  EXPECT_EQ(file["run_by"], "rknnrt");
   const RknnctlResult told =
       RunRknnctl(folder(), {"--target", daemon().target(), "models"});
   EXPECT_THAT(told.out, HasSubstr("runs on the vendor's library: "));
@@ -127,7 +129,7 @@ TEST_F(VendorLibraryTest, ListsOfShapes) {
   ASSERT_TRUE(Done(client->Do("init a " + model.path)));
   for (size_t i = 0; i < 2; ++i) {
     const std::string side = i == 0 ? "8" : "16";
-    ASSERT_TRUE(Done(client->Do("shape a 1 " + side + " " + side + " 3")));
+    ASSERT_TRUE(Done(client->Do("shape a 1 1 " + side + " " + side + " 3")));
     ASSERT_TRUE(Done(client->Do("inputs a " + model.inputs[i])));
     ASSERT_TRUE(Done(client->Do("run a")));
     EXPECT_TRUE(Right(client->Do("compare a " + model.outputs[i])));
@@ -141,8 +143,8 @@ TEST_F(VendorLibraryTest, OneModelInAllProcesses) {
   for (int i = 0; i < 4; ++i) {
     clients.push_back(StartClient());
     for (const char* name : {"a", "b", "c"}) {
-      ASSERT_TRUE(
-          Done(clients.back()->Do(std::string("init ") + name + " " + model.path)));
+      ASSERT_TRUE(Done(
+          clients.back()->Do(std::string("init ") + name + " " + model.path)));
       EXPECT_TRUE(RunsRight(*clients.back(), name, model));
     }
   }
@@ -241,9 +243,10 @@ TEST_F(VendorLibraryTest, TheDaemonsDeathIsNoMatterToPrograms) {
   for (const pid_t worker : workers) {
     bool gone = false;
     for (int look = 0; look < 2000 && !gone; ++look) {
-      gone = kill(worker, 0) != 0 ||
-             ReadText("/proc/" + std::to_string(worker) + "/stat").find(") Z") !=
-                 std::string::npos;
+      gone =
+          kill(worker, 0) != 0 ||
+          ReadText("/proc/" + std::to_string(worker) + "/stat").find(") Z") !=
+              std::string::npos;
       usleep(5000);
     }
     EXPECT_TRUE(gone) << worker;

@@ -52,6 +52,7 @@ esac
 # With the module of npu/module.sh and the published models that there are. All of
 # them for who asks, as they need a machine that has little else to do.
 npu_tests=()
+conformance='vm_conformance_test --gtest_filter=*rknpu*'
 module=$folder/modules/rknpu_standin.ko
 programs=(bin/rknnd bin/rknnctl bin/tests/vm_giver bin/tests/vm_sync_file lib/librknnrt.so lib/librknnd-local.so)
 for program in "$build"/bin/{examples/memory_,tests/integration_}*; do
@@ -63,17 +64,18 @@ files=("$source_root/examples/detector/detector.onnx"
 case ${RKNND_VM_ONLY:-} in
   npu)
     tests=()
-    npu_tests=("vm_npu_driver_test" "vm_npu_test")
+    npu_tests=("vm_npu_driver_test" "$conformance" "vm_npu_test")
     ;;
   npu_driver) # without a daemon
     tests=()
-    npu_tests=("vm_npu_driver_test")
+    npu_tests=("vm_npu_driver_test" "$conformance")
     programs=()
     files=()
     ;;
   '') # a look at what programs get
     if [[ -e $module ]]; then
-      npu_tests=("vm_npu_test --gtest_filter=NpuTest.*:*mobilenetv2*")
+      npu_tests=("vm_npu_test --gtest_filter=NpuTest.*:*mobilenetv2*"
+                 "$conformance")
     fi
     ;;
 esac

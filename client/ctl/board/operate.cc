@@ -63,8 +63,8 @@ Expected<Output> Quarantine(const std::string& target,
     table.Add({Printable(model.name), sha256.substr(0, 12),
                std::to_string(model.deaths), Printable(model.why)});
   }
-  output.text = answer->models.empty() ? "no model is in quarantine\n"
-                                       : table.ToString();
+  output.text =
+      answer->models.empty() ? "no model is in quarantine\n" : table.ToString();
   if (!release.empty()) {
     output.text = "'" + release + "' may try again\n" + output.text;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/ctl/models/network.h"
+#include "client/ctl/models/run_by.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/image/file.h"
@@ -350,6 +351,31 @@ Output DifferenceOutput(const rknpu::ProgramFile& first,
   return output;
 }
 
+namespace {
+
+// What the daemon says that runs it, where there is one. No error is one of the
+// file's.
+void AddRunBy(const InfoOptions& options, Output& output) {
+  if (options.daemon.empty() || options.program) return;
+  const Expected<RunBy> asked = AskWhoRuns(options.daemon, options.file);
+  if (asked && asked->by.empty()) return;
+  const RunBy run_by = asked ? *asked : RunBy{"none", asked.error().message};
+  output.json["run_by"] = run_by.by;
+  output.json["run_by_because"] = run_by.because;
+  Line(&output.text, "runs on", run_by.by + ": " + run_by.because);
+}
+
+// What can be said of a file whose layout is not known.
+Output UnknownOutput(const std::string& path, uint64_t bytes,
+                     const std::string& what) {
+  Output output{{{"format", "rknn"}, {"file", path}, {"bytes", bytes}}, ""};
+  Line(&output.text, ".rknn model", path + ", " + FormatBytes(bytes));
+  Line(&output.text, "layout", what);
+  return output;
+}
+
+}  // namespace
+
 Expected<Output> Info(const InfoOptions& options) {
   const std::string& path = options.file;
   const Expected<std::vector<std::byte>> bytes = ReadFile(path);
@@ -362,16 +388,21 @@ Expected<Output> Info(const InfoOptions& options) {
                      "' is no compiled model (.rknn): only those hold what an "
                      "NPU is told to do"};
   }
-  if (kind != rknn_file::Kind::kRknn) {
-    return Error{Code::kUnimplemented,
-                 "'" + path + "' is " + rknn_file::KindName(kind) +
-                     ", of which nothing more can be read"};
-  }
-  const Expected<rknn_file::Description> file = rknn_file::Read(*bytes);
+  const Expected<rknn_file::Description> file =
+      kind == rknn_file::Kind::kRknn
+          ? rknn_file::Read(*bytes)
+          : Error{Code::kUnimplemented,
+                  std::string("it is ") + rknn_file::KindName(kind) +
+                      ", of which nothing more can be read"};
   if (!file) {
+    // The vendor's library may know more of it.
+    Output output = UnknownOutput(path, bytes->size(), file.error().message);
+    AddRunBy(options, output);
+    if (output.json.value("run_by", "none") != "none") return output;
     return Error{file.error().code, "'" + path + "': " + file.error().message};
   }
   Output output = RknnOutput(path, bytes->size(), *file);
+  AddRunBy(options, output);
   if (!options.program) return output;
   const Expected<rknpu::ProgramFile> program = ReadProgram(path, *bytes);
   if (!program) return program.error();

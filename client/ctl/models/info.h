@@ -19,6 +19,7 @@ namespace rknnd::client {
 
 struct InfoOptions {
   std::string file;
+  std::string daemon;    // that says what runs a compiled file; empty: none
   bool program = false;  // what a compiled file tells the NPU to do
   std::string diff;      // and what this one tells it otherwise; empty: none
 };

@@ -211,9 +211,9 @@ Output ModelList(const wire::Report& report, bool costs) {
   output.text = OrNone(output.json, "models", table);
   for (const wire::ModelReport& m : report.models) {
     if (std::string_view(m.run_by) != kVendorsLibrary) continue;
-    output.text += "'" + Printable(m.name) +
-                   "' runs on the vendor's library: " +
-                   Printable(m.run_by_because) + "\n";
+    output.text +=
+        "'" + Printable(m.name) +
+        "' runs on the vendor's library: " + Printable(m.run_by_because) + "\n";
   }
   return output;
 }

@@ -138,6 +138,8 @@ RunVerb DeclareInfo(CLI::App& verb) {
     // at its first call; no other thread is there yet.
     if (common.target.empty() && !ControlConnection::Open("")) {
       ::setenv("RKNND_TARGET", "local:", 1);  // NOLINT(concurrency-mt-unsafe)
+    } else if (common.target != "local:") {
+      options->daemon = common.target.empty() ? kDefaultTarget : common.target;
     }
     return {Info(*options)};
   };

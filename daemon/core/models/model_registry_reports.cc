@@ -63,8 +63,11 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.weight_held = entry->model->model->held_weights();
     report.internal = entry->model->internal_size();
     report.loads = entry->loads;
-    report.run_by = entry->model->info().run_by;
-    report.run_by_because = entry->model->info().run_by_because;
+    const driver::ModelInfo& info = entry->model->info();
+    report.run_by = info.runnable.ok() ? info.run_by : "none";
+    report.run_by_because = info.runnable.ok()
+                                ? info.run_by_because
+                                : std::string(info.runnable.message());
     const LoadedModel& model = *entry->model;
     report.jobs = model.use.jobs();
     report.npu_us = model.use.npu_us();

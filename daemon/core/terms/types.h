@@ -417,6 +417,8 @@ struct StatusReport {
   uint32_t cores_hung = 0;  // with a job that does not end, at present
   bool draining = false;    // nothing new is taken
   uint64_t resets = 0;      // of the device, since the start
+  // Of processes that host the vendor's library, likewise.
+  uint64_t worker_deaths = 0;
   std::vector<ForeignUser> foreign_users;
   uint64_t admitted_ppm = 0;  // of all cores, by admitted streams
 };
@@ -446,7 +448,8 @@ struct ModelReport {
   bool preloaded = false;
   uint64_t jobs = 0, npu_us = 0, queue_us = 0, drops = 0;
   base::Nanoseconds run = 0;  // one run as measured lately; 0: none yet
-  // What of the device runs it, and why, where there is more than one way.
+  // What of the device runs it, and why, where there is more than one way;
+  // "none": nothing does.
   std::string run_by, run_by_because;
 };
 

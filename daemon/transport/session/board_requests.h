@@ -1,7 +1,7 @@
 // The verbs about the board and the daemon itself: kDoctor, kClocks,
-// kPinClocks, kFollowLogs, kSetLogLevel, kReset, kQuarantine. Part of a session's Requests;
-// what a connection holds of the board (a pin, a place at the log) goes with
-// it.
+// kPinClocks, kFollowLogs, kSetLogLevel, kReset, kQuarantine. Part of a
+// session's Requests; what a connection holds of the board (a pin, a place at
+// the log) goes with it.
 
 #ifndef DAEMON_TRANSPORT_SESSION_BOARD_REQUESTS_H_
 #define DAEMON_TRANSPORT_SESSION_BOARD_REQUESTS_H_

@@ -241,6 +241,18 @@ TEST_F(BoardRequestsTest, ResetOfADeviceThatHasNoneSaysSo) {
             base::Code::kInvalidArgument);
 }
 
+TEST_F(BoardRequestsTest, QuarantineIsShownAndNobodyIsReleasedFromNone) {
+  TestClient client = Connect();
+  const wire::Frame shown =
+      client.Call(wire::Verb::kQuarantine, wire::QuarantineRequest{});
+  ASSERT_EQ(shown.code, base::Code::kOk);
+  EXPECT_TRUE(wire::Decode<wire::QuarantineReply>(shown.body)->models.empty());
+  wire::QuarantineRequest release{};
+  wire::SetText(release.release, "12345678");
+  EXPECT_EQ(client.Call(wire::Verb::kQuarantine, release).code,
+            base::Code::kNotFound);
+}
+
 TEST(WithoutBoardTest, ItsVerbsSayWhoAnswersThem) {
   TestDaemon daemon;
   TestClient client(daemon.Connect(/*admin=*/true));

@@ -1,6 +1,6 @@
-// What tests have their device start in place of `rknnd --device-worker`. With an
-// argument it is a worker that has lost its mind: it answers the first order with
-// as many bytes as that says, and floods the socket.
+// What tests have their device start in place of `rknnd --device-worker`. With
+// an argument it is a worker that has lost its mind: it answers the first order
+// with as many bytes as that says, and floods the socket.
 
 #include <cstdlib>
 #include <cstring>

@@ -5,8 +5,8 @@
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -111,14 +111,14 @@ bool StartsWith(const char* text, const char* start) {
   return std::strncmp(text, start, std::strlen(start)) == 0;
 }
 
-// Takes no lock, like all that the guard does: whose call it looks at may hold it.
+// Takes no lock, like all that the guard does: whose call it looks at may hold
+// it.
 void NoteRefusal(const char* call, const char* path) {
   char line[kMostPath + 128];
-  const int size =
-      path == nullptr
-          ? std::snprintf(line, sizeof line, "%s", call)
-          : std::snprintf(line, sizeof line, "%s '%.*s'", call,
-                          static_cast<int>(kMostPath), path);
+  const int size = path == nullptr
+                       ? std::snprintf(line, sizeof line, "%s", call)
+                       : std::snprintf(line, sizeof line, "%s '%.*s'", call,
+                                       static_cast<int>(kMostPath), path);
   if (size <= 0) return;
   if (!writing_last.test_and_set()) {
     std::snprintf(last_refused.data(), last_refused.size(), "%s", line);
@@ -126,10 +126,9 @@ void NoteRefusal(const char* call, const char* path) {
   }
   ++refused;
   char message[sizeof line + 64];
-  const int length =
-      std::snprintf(message, sizeof message,
-                    "refused by the worker's filter of system calls: %s\n",
-                    line);
+  const int length = std::snprintf(
+      message, sizeof message,
+      "refused by the worker's filter of system calls: %s\n", line);
   (void)!write(STDERR_FILENO, message, static_cast<size_t>(length));
 }
 
@@ -258,8 +257,8 @@ bool MayOpen(const char* path, bool writes, const char* folder) {
   if (size >= 3 && std::strcmp(path + size - 3, "/..") == 0) return false;
   // The NPU, its memory, and a GPU that operators may fall back to.
   for (const char* node :
-       {"/dev/dri", "/dev/dma_heap", "/dev/udmabuf", "/dev/rknpu",
-        "/dev/mali0", "/dev/null", "/dev/zero", "/dev/urandom"}) {
+       {"/dev/dri", "/dev/dma_heap", "/dev/udmabuf", "/dev/rknpu", "/dev/mali0",
+        "/dev/null", "/dev/zero", "/dev/urandom"}) {
     if (StartsWith(path, node)) return true;
   }
   // Its threads' names, for one.
@@ -288,9 +287,8 @@ base::Expected<void> EnterCage(const std::string& folder) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return base::ErrnoError(errno, "prctl(PR_SET_NO_NEW_PRIVS)");
   }
-  const long listener =
-      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-              SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+  const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
   if (listener < 0) {
     return base::ErrnoError(errno, "seccomp with a listener");
   }

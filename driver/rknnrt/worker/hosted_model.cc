@@ -30,8 +30,8 @@ Expected<base::Mapping> ReadFile(int fd, size_t size) {
   Expected<base::Mapping> bytes = base::Mapping::Anonymous(size);
   if (!bytes.ok()) return bytes;
   for (size_t done = 0; done < size;) {
-    const ssize_t count = pread(fd, bytes->data() + done, size - done,
-                                static_cast<off_t>(done));
+    const ssize_t count =
+        pread(fd, bytes->data() + done, size - done, static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return base::ErrnoError(errno, "read a model's file");
     if (count == 0) return Error{Code::kDataLoss, "the model's file is short"};
@@ -47,16 +47,18 @@ Expected<void> CheckVersion(const char* version) {
   if (std::pair(major, minor) >= std::pair(kOldestMajor, kOldestMinor)) {
     return {};
   }
-  return Error{Code::kFailedPrecondition,
-               "the vendor's library is version " + std::string(version) +
-                   ": 1.4 or later is needed"};
+  return Error{Code::kFailedPrecondition, "the vendor's library is version " +
+                                              std::string(version) +
+                                              ": 1.4 or later is needed"};
 }
 
 }  // namespace
 
-Expected<std::unique_ptr<HostedModel>> HostedModel::Load(
-    const Library& library, base::Mutex& calls, base::UniqueFd file,
-    size_t size, uint32_t cores) {
+Expected<std::unique_ptr<HostedModel>> HostedModel::Load(const Library& library,
+                                                         base::Mutex& calls,
+                                                         base::UniqueFd file,
+                                                         size_t size,
+                                                         uint32_t cores) {
   std::unique_ptr<HostedModel> model(
       new HostedModel(library, calls, std::move(file), size, cores));
   base::MutexLock lock(calls);
@@ -109,8 +111,8 @@ Expected<rknn_context> HostedModel::Init(uint32_t flags) {
 
 Expected<void> HostedModel::Ask() {
   rknn_sdk_version version = {};
-  int code = library_.query(first_, RKNN_QUERY_SDK_VERSION, &version,
-                            sizeof version);
+  int code =
+      library_.query(first_, RKNN_QUERY_SDK_VERSION, &version, sizeof version);
   if (code < 0) return Library::Failure("rknn_query(SDK_VERSION)", code);
   std::memcpy(about_.api_version, version.api_version,
               sizeof version.api_version - 1);
@@ -280,8 +282,8 @@ Expected<void> HostedModel::Bind(Context& context, const RunRecord& record,
   attribute.fmt = static_cast<rknn_tensor_format>(bound.layout);
   attribute.pass_through = static_cast<uint8_t>(bound.pass_through);
   attribute.h_stride = bound.h_stride;
-  Expected<rknn_tensor_mem*> mem = MakeMemory(
-      context, bound.memory, bound.offset, bound.bytes, memories);
+  Expected<rknn_tensor_mem*> mem =
+      MakeMemory(context, bound.memory, bound.offset, bound.bytes, memories);
   if (!mem.ok()) return std::move(mem).error();
   const int code = library_.set_io_mem(context.handle, *mem, &attribute);
   if (code >= 0) return {};
@@ -411,14 +413,14 @@ Expected<void> HostedModel::CopyWeights(const NamedMemory& memory,
   if (about_.weight_bytes == 0) return {};
   if (offset > memory.size || memory.size - offset < about_.weight_bytes ||
       memory.offset + offset > std::numeric_limits<int32_t>::max()) {
-    return Error{Code::kOutOfRange,
-                 "the memory has no room for the model's " +
-                     std::to_string(about_.weight_bytes) + " bytes of weights"};
+    return Error{Code::kOutOfRange, "the memory has no room for the model's " +
+                                        std::to_string(about_.weight_bytes) +
+                                        " bytes of weights"};
   }
   base::MutexLock lock(calls_);
   // The library fills what a context is given for its weights.
-  Expected<rknn_context> context = Init(RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY |
-                                        RKNN_FLAG_MEM_ALLOC_OUTSIDE);
+  Expected<rknn_context> context =
+      Init(RKNN_FLAG_DISABLE_PROC_HIGH_PRIORITY | RKNN_FLAG_MEM_ALLOC_OUTSIDE);
   if (!context.ok()) return std::move(context).error();
   rknn_tensor_mem* const mem = library_.create_mem_from_fd(
       *context, memory.fd.get(), memory.mapping.data(), about_.weight_bytes,

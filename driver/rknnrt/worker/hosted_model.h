@@ -1,5 +1,5 @@
-// A model inside a worker: loaded once by rknn_init, with a context for each lane
-// and set of memory, made by rknn_dup_context where the library can.
+// A model inside a worker: loaded once by rknn_init, with a context for each
+// lane and set of memory, made by rknn_dup_context where the library can.
 //
 //   Load            main thread: rknn_init, and all that can be asked
 //   Run             a lane's thread: binds what has changed, rknn_run
@@ -113,8 +113,8 @@ class HostedModel {
   const base::UniqueFd file_;
   const size_t size_;
   const uint32_t cores_;
-  uint32_t flags_ = 0;        // of rknn_init
-  rknn_context first_ = 0;    // asked, duplicated, and never run
+  uint32_t flags_ = 0;      // of rknn_init
+  rknn_context first_ = 0;  // asked, duplicated, and never run
   LoadedModel about_ = {};
   std::vector<ShapeRow> rows_;
   std::array<LaneContexts, kMostLanes> lanes_;

@@ -38,8 +38,7 @@ constexpr KnownCode kKnownCodes[] = {
     {RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL,
      "RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL", Code::kInvalidArgument},
     {RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION,
-     "RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION",
-     Code::kInvalidArgument},
+     "RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION", Code::kInvalidArgument},
     {RKNN_ERR_TARGET_PLATFORM_UNMATCH, "RKNN_ERR_TARGET_PLATFORM_UNMATCH",
      Code::kInvalidArgument},
 };
@@ -62,9 +61,10 @@ base::Expected<Library> Library::Open(const std::string& path) {
                  reason == nullptr ? "the linker gives no reason" : reason};
   }
   if (dlsym(handle, "rknnd_last_error") != nullptr) {
-    return Error{Code::kInvalidArgument,
-                 "it is rknnd's own librknnrt.so, which would ask rknnd for its "
-                 "answers: name the vendor's"};
+    return Error{
+        Code::kInvalidArgument,
+        "it is rknnd's own librknnrt.so, which would ask rknnd for its "
+        "answers: name the vendor's"};
   }
   Library library;
   std::string missing;

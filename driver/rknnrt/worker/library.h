@@ -13,8 +13,8 @@
 
 namespace rknnd::rknnrt {
 
-// Thread: any; immutable once opened. Never closed: libraries like this one have
-// threads, and end with the process.
+// Thread: any; immutable once opened. Never closed: libraries like this one
+// have threads, and end with the process.
 class Library {
  public:
   // `path` may be one of /proc/self/fd. Errors name what it lacks.

@@ -1,5 +1,6 @@
-// Memory that the daemon has named to a worker: buffers of programs, and internal
-// memory of cores. Mapped once, whatever number of contexts has it bound.
+// Memory that the daemon has named to a worker: buffers of programs, and
+// internal memory of cores. Mapped once, whatever number of contexts has it
+// bound.
 
 #ifndef DRIVER_RKNNRT_WORKER_MEMORIES_H_
 #define DRIVER_RKNNRT_WORKER_MEMORIES_H_
@@ -19,7 +20,7 @@ namespace rknnd::rknnrt {
 // Lives as long as a context has it bound.
 struct NamedMemory {
   base::UniqueFd fd;
-  base::Mapping mapping;  // of the file, from its start on
+  base::Mapping mapping;          // of the file, from its start on
   uint64_t offset = 0, size = 0;  // in the file
   // The daemon has let it go: who has it bound does so too.
   std::atomic<bool> forgotten{false};

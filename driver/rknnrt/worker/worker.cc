@@ -6,12 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ using base::Error;
 using base::Expected;
 
 constexpr rlim_t kFileLimit = 65536;
+constexpr rlim_t kMostOwnMemory = rlim_t{4} << 30;
+constexpr int kOomScore = 500;
 constexpr base::Nanoseconds kLongSleep = 3600 * base::kSecond;
 constexpr uint32_t kRunning = static_cast<uint32_t>(wire::RingOperation::kRun);
 
@@ -55,9 +58,9 @@ auto Watched(Call call) -> decltype(call()) {
   const uint64_t before = RefusedCalls();
   auto result = call();
   if (RefusedCalls() == before) return result;
-  return Error{Code::kPermissionDenied,
-               "the vendor's library called " + LastRefusedCall() +
-                   ", which a worker refuses"};
+  return Error{Code::kPermissionDenied, "the vendor's library called " +
+                                            LastRefusedCall() +
+                                            ", which a worker refuses"};
 }
 
 // Thread: main, but what lanes use: memories, and models by Find.
@@ -93,9 +96,9 @@ class Worker {
       answer.code = static_cast<int32_t>(done.error().code);
       CopyText(done.error().message, answer.text, sizeof answer.text);
     }
-    const Expected<void> sent = base::SendMessage(
-        kWorkerSocket, std::as_bytes(std::span(&answer, 1)), {},
-        base::Block::kYes);
+    const Expected<void> sent =
+        base::SendMessage(kWorkerSocket, std::as_bytes(std::span(&answer, 1)),
+                          {}, base::Block::kYes);
     if (!sent.ok()) _exit(0);
   }
 
@@ -137,8 +140,7 @@ class Worker {
                    "%s\n",
                    in.error().message.c_str());
     }
-    Expected<Library> library =
-        Watched([&] { return Library::Open(path); });
+    Expected<Library> library = Watched([&] { return Library::Open(path); });
     if (!library.ok()) return std::move(library).error();
     library_ = *std::move(library);
     for (uint32_t lane = 0; lane < std::min(cores_, kMostLanes); ++lane) {
@@ -190,8 +192,8 @@ class Worker {
     const std::shared_ptr<HostedModel> model = Find(order.model);
     if (model == nullptr) return Error{Code::kInternal, "no such model"};
     Memories one;
-    if (Expected<void> added = one.Add(1, std::move(fd), order.offset,
-                                       order.size);
+    if (Expected<void> added =
+            one.Add(1, std::move(fd), order.offset, order.size);
         !added.ok()) {
       return added;
     }
@@ -230,10 +232,9 @@ class Worker {
     const Expected<void> ran = Watched([&]() -> Expected<void> {
       const std::shared_ptr<HostedModel> model = Find(entry.context);
       if (model == nullptr) return Error{Code::kInternal, "no such model"};
-      return model->Run(number, entry.set,
-                        (entry.flags & kRunRebinds) != 0 ? &lane.record
-                                                         : nullptr,
-                        memories_);
+      return model->Run(
+          number, entry.set,
+          (entry.flags & kRunRebinds) != 0 ? &lane.record : nullptr, memories_);
     });
     completion.code = 0;
     completion.text_size = 0;
@@ -281,6 +282,14 @@ void RunWorker() {
   }
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // Of its own, beside the memory that the daemon names: a model that makes the
+  // library ask for more gets an error, and the board keeps the rest.
+  const rlimit data = {kMostOwnMemory, kMostOwnMemory};
+  setrlimit(RLIMIT_DATA, &data);
+#endif
+  // Rather this than the daemon, where the kernel has to choose.
+  std::ofstream("/proc/self/oom_score_adj") << kOomScore;
   (void)!chdir("/");
   // Never destroyed: its lanes end with the process.
   (new Worker())->Serve();

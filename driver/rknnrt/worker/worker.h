@@ -1,5 +1,5 @@
-// A worker process: hosts the vendor's library for the daemon, which may lose it
-// at any moment. `rknnd --device-worker` is one.
+// A worker process: hosts the vendor's library for the daemon, which may lose
+// it at any moment. `rknnd --device-worker` is one.
 
 #ifndef DRIVER_RKNNRT_WORKER_WORKER_H_
 #define DRIVER_RKNNRT_WORKER_WORKER_H_

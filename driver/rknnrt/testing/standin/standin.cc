@@ -6,11 +6,14 @@
 // RKNND_STANDIN names what goes wrong, as "name=number" with commas between:
 //
 //   crash_init, crash_destroy, crash_exit, hang_init   =1
-//   crash_run, crash_answer, hang_run, wrong   =N: at the N-th run of this process;
-//                                              crash_answer after it has computed
+//   crash_run, crash_answer, hang_run, wrong   =N: at the N-th run of this
+//   process;
+//                                              crash_answer after it has
+//                                              computed
 //   random=N         at a random run up to the N-th, one of the four before
 //   slow_init=MS     error_init=CODE, error_run=CODE: without the sign
 //   leak_fd, leak_memory, use_freed, socket, file   =1: at each run
+//   bomb=1           rknn_init takes memory until there is none
 //   noise=LINES      to stdout, at each run
 //   nice, thread     =1: in rknn_init
 //   instant=1        rknn_run does nothing
@@ -145,9 +148,8 @@ struct Trouble {
   bool crash = false, crash_answer = false, hang = false, wrong = false;
 };
 Trouble AtRun(int run) {
-  static const int random_kind = Wanted("random") == 0
-                                     ? 0
-                                     : 1 + static_cast<int>(getpid()) % 3;
+  static const int random_kind =
+      Wanted("random") == 0 ? 0 : 1 + static_cast<int>(getpid()) % 3;
   static const int random_run =
       Wanted("random") == 0
           ? 0
@@ -175,6 +177,16 @@ STANDIN_EXPORT int rknn_init(rknn_context* context, void* model, uint32_t size,
     usleep(static_cast<useconds_t>(Wanted("slow_init")) * 1000);
   }
   if (Wanted("error_init") != 0) return -Wanted("error_init");
+  if (Wanted("bomb") != 0) {
+    std::vector<void*> taken;
+    do {
+      taken.push_back(std::malloc(size_t{256} << 20));
+      // A machine may promise more than it has.
+    } while (taken.back() != nullptr && taken.size() < 1024);
+    const bool endless = taken.back() != nullptr;
+    for (void* const memory : taken) std::free(memory);
+    return endless ? RKNN_ERR_FAIL : RKNN_ERR_MALLOC_FAIL;
+  }
   if (Wanted("nice") != 0) setpriority(PRIO_PROCESS, 0, 5);
   if (Wanted("thread") != 0) {
     std::thread([] {
@@ -277,8 +289,7 @@ STANDIN_EXPORT int rknn_outputs_get(rknn_context context, uint32_t n_outputs,
                                     rknn_output_extend* extend) {
   return REAL(rknn_outputs_get)(context, n_outputs, outputs, extend);
 }
-STANDIN_EXPORT int rknn_outputs_release(rknn_context context,
-                                        uint32_t n_ouputs,
+STANDIN_EXPORT int rknn_outputs_release(rknn_context context, uint32_t n_ouputs,
                                         rknn_output outputs[]) {
   return REAL(rknn_outputs_release)(context, n_ouputs, outputs);
 }
