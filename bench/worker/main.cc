@@ -182,22 +182,24 @@ void MeasureLosses(size_t deaths, Figures& figures) {
   std::ofstream(model, std::ios::binary)
       .write(reinterpret_cast<const char*>(file.data()),
              static_cast<std::streamsize>(file.size()));
-  base::ChildProcess daemon =
-      StartOrThrow({.arguments = {RKNND_BINARY_ROOT "/bin/rknnd", "--config",
-                                  config, "--socket", socket},
-                    .environment = {{"RKNND_STANDIN", "random=200"}},
-                    .error_file = log,
-                    .dies_with_parent = true});
+  base::ChildProcess::Options options;
+  options.arguments = {RKNND_BINARY_ROOT "/bin/rknnd", "--config", config,
+                       "--socket", socket};
+  options.environment = {{"RKNND_STANDIN", "random=200"}};
+  options.error_file = log;
+  options.dies_with_parent = true;
+  base::ChildProcess daemon = StartOrThrow(options);
   if (!base::WaitForServer(socket, daemon, 20 * base::kSecond)) {
     throw std::runtime_error("rknnd does not come up: see '" + log + "'");
   }
   const size_t before = Descriptors(daemon.pid());
   std::vector<base::ChildProcess> programs;
   for (int i = 0; i < kPrograms; ++i) {
-    programs.push_back(
-        StartOrThrow({.arguments = {"/proc/self/exe", "--client", model},
-                      .environment = {{"RKNND_TARGET", "unix:" + socket}},
-                      .dies_with_parent = true}));
+    base::ChildProcess::Options program;
+    program.arguments = {"/proc/self/exe", "--client", model};
+    program.environment = {{"RKNND_TARGET", "unix:" + socket}};
+    program.dies_with_parent = true;
+    programs.push_back(StartOrThrow(program));
   }
   constexpr char kEnded[] = "; the model is loaded again";
   size_t ended = 0;
