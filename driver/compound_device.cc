@@ -39,14 +39,9 @@ class CompoundDevice final : public Device {
                                      : soft_->info().sram_total},
                   clock == nullptr ? monotonic_ : *clock),
         info_(soft_->info()) {
-    if (!parts.npu.has_value()) return;
-    info_.kind = parts.npu->kind;
-    info_.driver = parts.npu->driver;
-    info_.sram_total = parts.npu->sram;
-    if (parts.npu->sram == 0) info_.sram_base = 0;
-    info_.core_sram = CoreSram(*parts.npu, info_.cores);
+    if (parts.npu.has_value()) TakeOver(*parts.npu);
+    if (library_first_) info_.kind = "rknnrt";
   }
-
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Model>> Load(
       const LoadRequest& request) override {
@@ -123,6 +118,13 @@ class CompoundDevice final : public Device {
   }
 
  private:
+  void TakeOver(const NpuOfDevice& npu) {
+    info_.kind = npu.kind;
+    info_.driver = npu.driver;
+    info_.sram_total = npu.sram;
+    if (npu.sram == 0) info_.sram_base = 0;
+    info_.core_sram = CoreSram(npu, info_.cores);
+  }
   // A model that nothing can run is described, with what each said of it.
   absl::StatusOr<std::unique_ptr<Model>> LoadWhereItRuns(
       const LoadRequest& request) {

@@ -66,14 +66,6 @@ std::vector<std::string> Environment(const ChildProcess::Options& options) {
   return environment;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (std::string& string : strings) pointers.push_back(string.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // After fork: only what a child of a program with threads may call.
 [[noreturn]] void Become(char* const* argv, char* const* environment,
                          const ChildProcess::Options& options, pid_t parent,
@@ -104,6 +96,14 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 Expected<ChildProcess> ChildProcess::Start(const Options& options) {
   int in_pair[2] = {-1, -1};

@@ -74,6 +74,9 @@ class ChildProcess {
   size_t searched_ = 0;  // bytes of unread_ without a newline
 };
 
+// As exec and its kin take them: borrowed, and ended with a null.
+std::vector<char*> Pointers(std::vector<std::string>& strings);
+
 // The folder the running program lies in: its siblings are beside it.
 std::string ProgramFolder();
 

@@ -3,7 +3,8 @@
 //
 //   hop        a job whose library does nothing, beside an eventfd ping-pong
 //   recovery   from a crash under a job to that job's answer
-//   losses     workers that crash and hang at random under eight programs
+//   memory     what workers hold, where models have one each and where all
+//   share losses     workers that crash and hang at random under eight programs
 //
 //   rknnd-bench-worker [--out FILE] [--only PART] [--deaths N]
 //
@@ -143,6 +144,46 @@ void MeasureRecovery(Figures& figures) {
                {"crashes", recoveries.size()}});
 }
 
+// Of the workers of this process, in MiB: what each has for itself, and its
+// part of what they share.
+double WorkersMiB() {
+  uint64_t sum = 0;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t pid = 0; children >> pid;) {
+      std::ifstream rollup("/proc/" + std::to_string(pid) + "/smaps_rollup");
+      for (std::string line; std::getline(rollup, line);) {
+        if (!line.starts_with("Pss: ")) continue;
+        sum += std::strtoull(line.c_str() + 4, nullptr, 10);
+      }
+    }
+  }
+  return static_cast<double>(sum) / 1024;
+}
+
+// Four models, in a worker each or in one: what the option brings.
+void MeasureMemory(Figures& figures) {
+  constexpr int kModels = 4;
+  double measured[2] = {};
+  for (const bool one : {false, true}) {
+    driver::DeviceOptions options =
+        rknnrt::testing::HostedStandin(RKNND_BINARY_ROOT);
+    options.library.one_for_all = one;
+    const auto device = Require(driver::OpenDevice(options));
+    const std::vector<std::byte> file = Model();
+    std::vector<std::unique_ptr<driver::Model>> models;
+    for (int i = 0; i < kModels; ++i) {
+      models.push_back(Require(device->Load(
+          {.bytes = file, .options = "", .name = std::to_string(i)})));
+    }
+    measured[one ? 1 : 0] = WorkersMiB();
+  }
+  figures.AddBeside(Text("%d models, a worker each / one for all", kModels),
+                    Text("%.1f / %.1f MiB", measured[0], measured[1]),
+                    {{"each_mib", measured[0]}, {"one_mib", measured[1]}});
+}
+
 size_t CountIn(const std::string& file, const std::string& text) {
   std::ifstream stream(file);
   std::stringstream all;
@@ -254,7 +295,7 @@ int Main(int argc, char** argv) {
   std::string client;
   size_t deaths = 1000;
   app.add_option("--out", out, "JSON file of the figures");
-  app.add_option("--only", only, "hop, recovery or losses");
+  app.add_option("--only", only, "hop, recovery, memory or losses");
   app.add_option("--deaths", deaths, "workers that are to be lost");
   app.add_option("--client", client, "be a program that runs this model");
   CLI11_PARSE(app, argc, argv);
@@ -275,6 +316,7 @@ int Main(int argc, char** argv) {
     PinTo(cpus);
   }
   if (wanted("recovery")) MeasureRecovery(figures);
+  if (wanted("memory")) MeasureMemory(figures);
   if (wanted("losses")) MeasureLosses(deaths, figures);
   if (!out.empty()) WriteFigures(out, figures.rows());
   return figures.all_hold() ? 0 : 1;

@@ -47,7 +47,7 @@ Config Changed(const KnownKey& key) {
       "2000000",  "true",        "0o600",      "0o666",          "\"\"",
       "\"/x\"",   "\"rk3566\"",  "\"soft\"",   "\"incoherent\"", "\"low\"",
       "\"off\"",  "\"root\"",    "\"nobody\"", "\"hang\"",       "[0]",
-      "[\"/a\"]", "[\"memfd\"]",
+      "[\"/a\"]", "[\"memfd\"]", "\"one\"",
   };
   // What an entry of a list must have beside.
   static const std::map<std::string, std::vector<std::string>> kEntries = {

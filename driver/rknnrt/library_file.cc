@@ -12,15 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/unique_fd.h"
 #include "base/status/status.h"
+#include "base/values/elf_machine.h"
 
 namespace rknnd::rknnrt {
 namespace {
-
-#if defined(__x86_64__)
-constexpr uint16_t kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr uint16_t kMachine = EM_AARCH64;
-#endif
 
 // Debian's folder of this architecture, and that of boards' images.
 constexpr const char* kFolders[] = {
@@ -28,19 +23,6 @@ constexpr const char* kFolders[] = {
     "/usr/lib/aarch64-linux-gnu/rknnd-vendor/",
 #endif
     "/usr/lib/rknnd-vendor/"};
-
-std::string MachineName(uint16_t machine) {
-  switch (machine) {
-    case EM_AARCH64:
-      return "arm64";
-    case EM_ARM:
-      return "32-bit Arm";
-    case EM_X86_64:
-      return "x86-64";
-    default:
-      return absl::StrCat("machine ", machine, " of ELF");
-  }
-}
 
 absl::Status Refuse(const std::string& path, const std::string& why) {
   return absl::FailedPreconditionError(
@@ -69,10 +51,11 @@ absl::Status CheckElf(const std::string& path, int fd) {
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return Refuse(path, "it is no ELF file");
   }
-  if (header.e_machine != kMachine) {
-    return Refuse(
-        path, absl::StrCat("it is made for ", MachineName(header.e_machine),
-                           ", and this machine is ", MachineName(kMachine)));
+  if (header.e_machine != base::kOwnMachine) {
+    return Refuse(path, absl::StrCat("it is made for ",
+                                     base::MachineName(header.e_machine),
+                                     ", and this machine is ",
+                                     base::MachineName(base::kOwnMachine)));
   }
   if (header.e_type != ET_DYN) {
     return Refuse(path, "it is no shared library");

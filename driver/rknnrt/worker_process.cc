@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix/child_process.h"
 #include "base/posix/futex.h"
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
@@ -45,21 +46,13 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (std::string& string : strings) pointers.push_back(string.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Not by fork: that copies the page tables of all models that the daemon holds.
 base::Expected<pid_t> Spawn(const std::vector<std::string>& command, int socket,
                             int output) {
   std::vector<std::string> arguments = command;
   std::vector<std::string> environment = Environment();
-  const std::vector<char*> argv = Pointers(arguments);
-  const std::vector<char*> envp = Pointers(environment);
+  const std::vector<char*> argv = base::Pointers(arguments);
+  const std::vector<char*> envp = base::Pointers(environment);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);

@@ -83,16 +83,6 @@ class CompiledProgramsTest : public IntegrationTest,
     StartDaemon();
     return StartClient(more);
   }
-  static testing::AssertionResult RunsRight(ClientProcess& client,
-                                            const std::string& context,
-                                            const TestModel& model) {
-    if (auto set = Done(client.Do("inputs " + context + model.input_list()));
-        !set) {
-      return set;
-    }
-    if (auto run = Done(client.Do("run " + context)); !run) return run;
-    return Right(client.Do("compare " + context + model.output_list()), 0);
-  }
 };
 
 TEST_P(CompiledProgramsTest, AnswersOnEachSetOfCores) {

@@ -122,11 +122,11 @@ TEST_F(RknnctlAnswersTest, Sessions) {
 TEST_F(RknnctlAnswersTest, Models) {
   const json models = Ask({"models"});
   ASSERT_THAT(models, SizeIs(1));
-  EXPECT_THAT(
-      Fields(models[0]),
-      UnorderedElementsAre("sha256", "name", "contexts", "weight",
-                           "weight_held", "internal", "loads", "preloaded",
-                           "jobs", "npu_us", "queue_us", "drops", "run_us"));
+  EXPECT_THAT(Fields(models[0]),
+              UnorderedElementsAre(
+                  "sha256", "name", "contexts", "weight", "weight_held",
+                  "internal", "loads", "preloaded", "jobs", "npu_us",
+                  "queue_us", "drops", "run_us", "run_by", "run_by_because"));
   EXPECT_EQ(models[0]["weight_held"],
             Ask({"mem"})["kinds"]["weight"].get<uint64_t>());
   EXPECT_EQ(models[0]["sha256"], Hash());

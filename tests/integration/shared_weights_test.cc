@@ -24,16 +24,6 @@ class SharedWeightsTest : public IntegrationTest {
     bare_ = MakeResolution(folder(), 24, /*with_weights=*/false);
   }
 
-  static testing::AssertionResult RunsRight(ClientProcess& client,
-                                            const std::string& context,
-                                            const TestModel& model) {
-    if (auto set = Done(client.Do("inputs " + context + model.input_list()));
-        !set) {
-      return set;
-    }
-    if (auto run = Done(client.Do("run " + context)); !run) return run;
-    return Right(client.Do("compare " + context + model.output_list()), 0);
-  }
   // What the kernel says the daemon holds of them.
   uint64_t ResidentWeights() {
     std::istringstream smaps(

@@ -28,6 +28,9 @@ using rknnrt::testing::Trouble;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+// Of floats, whose last bits are the CPU's.
+constexpr double kClose = 1e-5;
+
 class VendorLibraryTest : public IntegrationTest {
  protected:
   // `more`: lines of [vendor], and what follows.
@@ -47,16 +50,6 @@ class VendorLibraryTest : public IntegrationTest {
         std::filesystem::path(model.path).replace_extension(".rknn"),
         std::string(reinterpret_cast<const char*>(file.data()), file.size()));
     return model;
-  }
-  static testing::AssertionResult RunsRight(ClientProcess& client,
-                                            const std::string& context,
-                                            const TestModel& model) {
-    if (auto set = Done(client.Do("inputs " + context + model.input_list()));
-        !set) {
-      return set;
-    }
-    if (auto run = Done(client.Do("run " + context)); !run) return run;
-    return Right(client.Do("compare " + context + model.output_list()));
   }
   std::vector<pid_t> Workers() {
     const std::string pid = std::to_string(daemon().pid());
@@ -81,10 +74,10 @@ TEST_F(VendorLibraryTest, RunsWhatRknndDeclines) {
   const auto client = StartClient();
   const TestModel model = Compiled(MakeConvNet(folder()));
   ASSERT_TRUE(Done(client->Do("init a " + model.path)));
-  EXPECT_TRUE(RunsRight(*client, "a", model));
+  EXPECT_TRUE(RunsRight(*client, "a", model, kClose));
   for (const char* mask : {"1", "2", "4", "3", "7"}) {
     EXPECT_TRUE(Done(client->Do(std::string("mask a ") + mask)));
-    EXPECT_TRUE(RunsRight(*client, "a", model)) << mask;
+    EXPECT_TRUE(RunsRight(*client, "a", model, kClose)) << mask;
   }
 
   const json models = Models();
@@ -136,21 +129,35 @@ TEST_F(VendorLibraryTest, ListsOfShapes) {
   }
 }
 
-TEST_F(VendorLibraryTest, OneModelInAllProcesses) {
+// As the library's own MEM_SIZE counts: its weights once, and its internal
+// memory once for each core.
+TEST_F(VendorLibraryTest, TwelveContextsOfFourProcessesShareAll) {
   Start();
-  const TestModel model = Compiled(MakeConvNet(folder()));
+  const TestModel model = Compiled(MakeChain(folder()));
   std::vector<std::unique_ptr<ClientProcess>> clients;
   for (int i = 0; i < 4; ++i) {
     clients.push_back(StartClient());
     for (const char* name : {"a", "b", "c"}) {
       ASSERT_TRUE(Done(
           clients.back()->Do(std::string("init ") + name + " " + model.path)));
-      EXPECT_TRUE(RunsRight(*clients.back(), name, model));
+      EXPECT_TRUE(RunsRight(*clients.back(), name, model, kClose));
     }
   }
   const json models = Models();
   ASSERT_THAT(models, SizeIs(1));
   EXPECT_EQ(models[0]["contexts"], 12);
+  const uint64_t weights = std::stoull(clients[0]->Do("memory_size a").text);
+  const uint64_t internal = std::stoull(clients[0]->Do("internal_size a").text);
+  ASSERT_GT(weights, 0U);
+  ASSERT_GT(internal, 0U);
+  EXPECT_EQ(models[0]["weight"], weights);
+  // And the file, for the next worker.
+  EXPECT_EQ(models[0]["weight_held"],
+            weights + std::filesystem::file_size(model.path));
+  constexpr uint64_t kPage = 4096;
+  const uint64_t of_a_core = (internal + kPage - 1) / kPage * kPage;
+  const json kinds = AskRknnctl(folder(), daemon().target(), {"mem"})["kinds"];
+  EXPECT_LE(kinds["internal"].get<uint64_t>(), 3 * of_a_core);
   EXPECT_THAT(Workers(), SizeIs(1));
 }
 
@@ -203,7 +210,7 @@ TEST_F(VendorLibraryTest, AModelThatEndsWorkersIsQuarantinedAndReleased) {
   // Nobody else is concerned.
   const TestModel other = MakeRelu(folder());
   ASSERT_TRUE(Done(client->Do("init b " + other.path)));
-  EXPECT_TRUE(RunsRight(*client, "b", other));
+  EXPECT_TRUE(RunsRight(*client, "b", other, kClose));
 
   json held = AskRknnctl(folder(), daemon().target(), {"quarantine"});
   ASSERT_THAT(held, SizeIs(1));
@@ -226,7 +233,7 @@ TEST_F(VendorLibraryTest, TheConfigurationCanForceIt) {
   const auto client = StartClient();
   const TestModel model = Compiled(MakeConvNet(folder()));
   ASSERT_TRUE(Done(client->Do("init a " + model.path)));
-  EXPECT_TRUE(RunsRight(*client, "a", model));
+  EXPECT_TRUE(RunsRight(*client, "a", model, kClose));
   EXPECT_THAT(std::string(Models()[0]["run_by_because"]),
               HasSubstr("the configuration says so"));
 }
@@ -236,7 +243,7 @@ TEST_F(VendorLibraryTest, TheDaemonsDeathIsNoMatterToPrograms) {
   const auto client = StartClient();
   const TestModel model = Compiled(MakeConvNet(folder()));
   ASSERT_TRUE(Done(client->Do("init a " + model.path)));
-  EXPECT_TRUE(RunsRight(*client, "a", model));
+  EXPECT_TRUE(RunsRight(*client, "a", model, kClose));
   const std::vector<pid_t> workers = Workers();
   KillDaemon();
   // Its workers do not outlive it.
@@ -252,7 +259,7 @@ TEST_F(VendorLibraryTest, TheDaemonsDeathIsNoMatterToPrograms) {
     EXPECT_TRUE(gone) << worker;
   }
   RestartDaemon();
-  EXPECT_TRUE(RunsRight(*client, "a", model));
+  EXPECT_TRUE(RunsRight(*client, "a", model, kClose));
 }
 
 }  // namespace

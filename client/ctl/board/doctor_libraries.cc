@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/values/elf_machine.h"
 #include "client/ctl/text/text.h"
 #include "rknnd.h"
 
@@ -28,31 +29,6 @@ constexpr const char* kNames[] = {"librknnrt.so", "librknn_api.so"};
 constexpr size_t kMostBytes = size_t{64} << 20;
 // Configuration that includes itself ends somewhere.
 constexpr int kMostDepth = 4;
-
-#if defined(__aarch64__)
-constexpr uint16_t kOwnMachine = EM_AARCH64;
-#elif defined(__x86_64__)
-constexpr uint16_t kOwnMachine = EM_X86_64;
-#elif defined(__arm__)
-constexpr uint16_t kOwnMachine = EM_ARM;
-#else
-constexpr uint16_t kOwnMachine = EM_NONE;  // any will do
-#endif
-
-std::string MachineName(uint16_t machine) {
-  switch (machine) {
-    case EM_AARCH64:
-      return "arm64";
-    case EM_ARM:
-      return "32-bit Arm";
-    case EM_X86_64:
-      return "x86-64";
-    case EM_386:
-      return "32-bit x86";
-    default:
-      return "machine " + std::to_string(machine);
-  }
-}
 
 void AddFolder(const std::string& folder, std::vector<std::string>* folders) {
   if (folder.empty() ||
@@ -199,8 +175,8 @@ LibraryIdentity IdentifyLibrary(const std::string& path) {
                    bytes.compare(0, SELFMAG, ELFMAG, SELFMAG) == 0;
   if (!library.is_elf) return library;
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (kOwnMachine != EM_NONE && header.e_machine != kOwnMachine) {
-    library.machine = MachineName(header.e_machine);
+  if (base::kOwnMachine != EM_NONE && header.e_machine != base::kOwnMachine) {
+    library.machine = base::MachineName(header.e_machine);
   }
   library.ours = bytes.find("rknnd_version_string") != std::string::npos;
   library.version = library.ours

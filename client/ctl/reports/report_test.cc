@@ -221,10 +221,11 @@ TEST(ReportTest, ModelsAreKnownByTheHexOfTheirHash) {
 
   const Output output = ModelsOutput(report);
 
-  EXPECT_THAT(Keys(output.json[0]),
-              ElementsAre("sha256", "name", "contexts", "weight", "weight_held",
-                          "internal", "loads", "preloaded", "jobs", "npu_us",
-                          "queue_us", "drops", "run_us"));
+  EXPECT_THAT(
+      Keys(output.json[0]),
+      ElementsAre("sha256", "name", "contexts", "weight", "weight_held",
+                  "internal", "loads", "preloaded", "jobs", "npu_us",
+                  "queue_us", "drops", "run_us", "run_by", "run_by_because"));
   std::string hex;
   for (int i = 0; i < 32; ++i) hex += "ab";
   EXPECT_EQ(output.json[0]["sha256"], hex);

@@ -18,9 +18,20 @@
 #include "base/status/status.h"
 
 namespace rknnd::soft::testing {
+namespace {
+driver::Heap* internal_heap = nullptr;
+}  // namespace
+
+void TakeInternalMemoryFrom(driver::Heap* heap) { internal_heap = heap; }
+
 TestMemory::TestMemory(driver::Device& device, uint64_t size)
+    : TestMemory(device, size, nullptr) {}
+
+TestMemory::TestMemory(driver::Device& device, uint64_t size,
+                       driver::Heap* heap)
     : size_(size == 0 ? 1 : size) {
-  fd_ = *base::MakeMemfd("test", size_);
+  fd_ = heap == nullptr ? *base::MakeMemfd("test", size_)
+                        : std::move(heap->Allocate(size_)->fd);
   void* data =
       mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   data_ = static_cast<std::byte*>(data);
@@ -91,7 +102,7 @@ absl::StatusOr<std::unique_ptr<BoundModel>> BoundModel::Make(
   RKNND_RETURN_IF_ERROR(bind(driver::Direction::kOutput, outputs,
                              bound->outputs_, bound->output_bindings_));
   bound->arena_ = std::make_unique<TestMemory>(
-      device, model.info().programs[row].internal_size);
+      device, model.info().programs[row].internal_size, internal_heap);
   return bound;
 }
 
@@ -144,7 +155,7 @@ driver::JobResult BoundModel::RunGang(uint32_t core_mask, bool own_arenas,
   for (int i = 1; own_arenas && i < std::popcount(core_mask); ++i) {
     if (gang_arenas_.size() < static_cast<size_t>(i)) {
       gang_arenas_.push_back(std::make_unique<TestMemory>(
-          device_, model_.info().programs[row_].internal_size));
+          device_, model_.info().programs[row_].internal_size, internal_heap));
     }
     further.push_back(gang_arenas_[static_cast<size_t>(i) - 1]->memory());
   }

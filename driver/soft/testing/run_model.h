@@ -14,13 +14,20 @@
 #include "absl/status/statusor.h"
 #include "base/posix/unique_fd.h"
 #include "driver/device.h"
+#include "driver/memory/heap.h"
 
 namespace rknnd::soft::testing {
+
+// Internal memory of models that are bound from now on comes from there, as
+// some devices reach no other; null: from a memfd. It outlives them.
+void TakeInternalMemoryFrom(driver::Heap* heap);
 
 // Memory as clients have it: a memfd, mapped by the device and by the test.
 class TestMemory {
  public:
   TestMemory(driver::Device& device, uint64_t size);
+  // Of a heap's; null: as above.
+  TestMemory(driver::Device& device, uint64_t size, driver::Heap* heap);
   ~TestMemory();
   TestMemory(const TestMemory&) = delete;
   TestMemory& operator=(const TestMemory&) = delete;

@@ -67,6 +67,19 @@ wire::Report IntegrationTest::Ask(rknnd_v1_ReportKind kind) {
   return report;
 }
 
+testing::AssertionResult IntegrationTest::RunsRight(ClientProcess& client,
+                                                    const std::string& context,
+                                                    const TestModel& model,
+                                                    double tolerance) {
+  if (auto set = Done(client.Do("inputs " + context + model.input_list()));
+      !set) {
+    return set;
+  }
+  if (auto run = Done(client.Do("run " + context)); !run) return run;
+  return Right(client.Do("compare " + context + model.output_list()),
+               tolerance);
+}
+
 std::string IntegrationTest::Held() {
   const wire::Report status = Status();
   return HoldingText(status.session_count, status.context_count,

@@ -60,6 +60,11 @@ class IntegrationTest : public testing::Test {
   // the count of sessions.
   wire::Report Ask(rknnd_v1_ReportKind kind);
   wire::Report Status() { return Ask(rknnd_v1_ReportKind_REPORT_STATUS); }
+  // Sets a model's inputs, runs it, and compares its outputs.
+  static testing::AssertionResult RunsRight(ClientProcess& client,
+                                            const std::string& context,
+                                            const TestModel& model,
+                                            double tolerance = 0);
   // What clients hold: "sessions 1, contexts 2, buffers 0, io 0, other 0".
   std::string Held();
   static std::string Holding(uint32_t sessions, uint32_t contexts,

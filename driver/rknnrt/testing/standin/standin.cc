@@ -129,7 +129,8 @@ void Misbehave() {
     void* volatile leaked = std::malloc(1 << 20);
     std::memset(leaked, 1, 1 << 20);
   }
-  if (Wanted("socket") != 0) (void)socket(AF_INET, SOCK_STREAM, 0);
+  if (Wanted("socket") != 0)
+    (void)socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (Wanted("file") != 0) {
     (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC);
   }
