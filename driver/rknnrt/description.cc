@@ -32,6 +32,15 @@ std::string Text(const char* text, size_t room) {
   return result;
 }
 
+// Of an enumeration that somebody else has written, and which may be none of it.
+template <class Enum>
+uint32_t Number(const Enum& value) {
+  static_assert(sizeof value == sizeof(uint32_t));
+  uint32_t number = 0;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
   TensorAttr to;
   to.name = Text(from.name, sizeof from.name - 1);
@@ -39,14 +48,15 @@ absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
     return Broken(absl::StrCat("tensor '", to.name, "' has ", from.n_dims,
                                " dimensions"));
   }
-  const auto type = static_cast<uint32_t>(from.type);
-  const auto layout = static_cast<uint32_t>(from.fmt);
+  const uint32_t type = Number(from.type);
+  const uint32_t layout = Number(from.fmt);
+  const uint32_t quantization = Number(from.qnt_type);
   if (type >= driver::kTensorTypeCount ||
       layout >= driver::kTensorLayoutCount ||
-      static_cast<uint32_t>(from.qnt_type) > 2) {
+      quantization > 2) {
     return Broken(absl::StrCat("tensor '", to.name, "' is of type ", type,
                                ", layout ", layout, ", quantisation ",
-                               static_cast<uint32_t>(from.qnt_type)));
+                               quantization));
   }
   to.dims.assign(from.dims, from.dims + from.n_dims);
   std::optional<uint64_t> elements = 1;
@@ -66,7 +76,7 @@ absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
   to.size = bytes;
   // Older versions leave it at 0.
   to.size_with_stride = std::max<uint64_t>(from.size_with_stride, bytes);
-  to.quantization = static_cast<driver::Quantization>(from.qnt_type);
+  to.quantization = static_cast<driver::Quantization>(quantization);
   to.zero_point = from.zp;
   to.scale = from.scale;
   const bool has_rows = to.layout == TensorLayout::kNhwc && to.dims.size() == 4;

@@ -99,6 +99,8 @@ bool IsMyTurn() {
 }
 
 [[noreturn]] void Crash() {
+  // Not into a sanitizer's handler.
+  (void)signal(SIGSEGV, SIG_DFL);
   raise(SIGSEGV);
   std::abort();
 }
