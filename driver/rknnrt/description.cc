@@ -32,7 +32,8 @@ std::string Text(const char* text, size_t room) {
   return result;
 }
 
-// Of an enumeration that somebody else has written, and which may be none of it.
+// Of an enumeration that somebody else has written, and which may be none of
+// it.
 template <class Enum>
 uint32_t Number(const Enum& value) {
   static_assert(sizeof value == sizeof(uint32_t));
@@ -52,8 +53,7 @@ absl::StatusOr<TensorAttr> ToAttribute(const rknn_tensor_attr& from) {
   const uint32_t layout = Number(from.fmt);
   const uint32_t quantization = Number(from.qnt_type);
   if (type >= driver::kTensorTypeCount ||
-      layout >= driver::kTensorLayoutCount ||
-      quantization > 2) {
+      layout >= driver::kTensorLayoutCount || quantization > 2) {
     return Broken(absl::StrCat("tensor '", to.name, "' is of type ", type,
                                ", layout ", layout, ", quantisation ",
                                quantization));
@@ -230,9 +230,18 @@ absl::StatusOr<uint64_t> BytesOf(const PortAttributes& port,
         absl::StrCat("rows of ", format.w_stride,
                      " pixels: the vendor's library reads rows of ", pitch));
   }
+  // Both strides are somebody's word.
   const uint64_t rows = std::max<uint64_t>(attr.dims[1], format.h_stride);
-  return (uint64_t{attr.dims[0] - 1} * rows + attr.dims[1]) * pitch *
-         attr.dims[3] * element;
+  std::optional<uint64_t> bytes =
+      uint64_t{attr.dims[0] - 1} * rows + attr.dims[1];
+  for (const uint64_t factor :
+       {uint64_t{pitch}, uint64_t{attr.dims[3]}, element}) {
+    if (bytes.has_value()) bytes = base::CheckedMultiply(*bytes, factor);
+  }
+  if (!bytes.has_value() || *bytes > UINT32_MAX) {
+    return CannotBind(attr, "with these strides it has more than 4 GiB");
+  }
+  return *bytes;
 }
 
 }  // namespace rknnd::rknnrt

@@ -149,6 +149,14 @@ TEST_F(BytesOfTest, RefusesWhatTheLibraryCannotTake) {
                            .layout = TensorLayout::kNhwc,
                            .w_stride = 5}),
               HasSubstr("reads rows of 8"));
+  Payload several;
+  several.attributes[0].dims[0] = several.attributes[2].dims[0] = 3;
+  const Description batch = *Describe(several.Bytes(), "m");
+  EXPECT_THAT(why(AttributesOf(batch.info.programs[0], Direction::kInput, 0),
+                  {.type = TensorType::kFloat32,
+                   .layout = TensorLayout::kNhwc,
+                   .h_stride = UINT32_MAX}),
+              HasSubstr("with these strides it has more than 4 GiB"));
   EXPECT_THAT(why(input_, {.type = static_cast<TensorType>(99),
                            .layout = TensorLayout::kNhwc}),
               HasSubstr("element type 99 is none"));

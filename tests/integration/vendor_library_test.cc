@@ -115,6 +115,35 @@ TEST_F(VendorLibraryTest, MemoryOfProgramsIsUsedWhereItIs) {
   EXPECT_EQ(client->Do("copies n").text, "0");
 }
 
+TEST_F(VendorLibraryTest, DuplicatesOutliveWhatTheyCameFrom) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeConvNet(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path)));
+  ASSERT_TRUE(Done(client->Do("dup b a")));
+  EXPECT_TRUE(RunsRight(*client, "b", model, kClose));
+  ASSERT_TRUE(Done(client->Do("destroy a")));
+  EXPECT_TRUE(RunsRight(*client, "b", model, kClose));
+}
+
+TEST_F(VendorLibraryTest, ProgramsBringInternalAndWeightMemory) {
+  Start();
+  const auto client = StartClient();
+  const TestModel model = Compiled(MakeChain(folder()));
+  ASSERT_TRUE(Done(client->Do("init a " + model.path + " " +
+                              std::to_string(RKNN_FLAG_MEM_ALLOC_OUTSIDE))));
+  const std::string internal = client->Do("internal_size a").text;
+  const std::string weights = client->Do("memory_size a").text;
+  ASSERT_TRUE(Done(client->Do("create i a " + internal)));
+  ASSERT_TRUE(Done(client->Do("internal a i")));
+  ASSERT_TRUE(Done(client->Do("create w a " + weights)));
+  const std::string before = client->Do("hash_mem w " + weights).text;
+  ASSERT_TRUE(Done(client->Do("weights a w")));
+  // The library itself has filled it.
+  EXPECT_NE(client->Do("hash_mem w " + weights).text, before);
+  EXPECT_TRUE(RunsRight(*client, "a", model, kClose));
+}
+
 TEST_F(VendorLibraryTest, ListsOfShapes) {
   Start();
   const auto client = StartClient();
