@@ -182,7 +182,7 @@ class Bench {
   }
 
   // The daemon shares a model among contexts, and internal memory among those
-  // that take turns on a core; tests/integration/compiled_programs_test.cc
+  // that take turns on a core; tests/integration/models/compiled_programs_test.cc
   // compares its accounts with the same sums.
   void CountMemory(const Case& one, const std::vector<std::byte>& bytes,
                    const driver::Model& model) {

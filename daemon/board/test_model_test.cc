@@ -1,6 +1,6 @@
 // Tests of the self-test's model: what it takes for a wrong answer. That the
 // software NPU answers it rightly is shown end to end
-// (tests/integration/doctor_test.cc).
+// (tests/integration/operating/doctor_test.cc).
 
 #include "daemon/board/test_model.h"
 

@@ -1,5 +1,5 @@
 // The verbs of a board: the program against a daemon that says what a test
-// wants. With a real one: tests/integration/rknnctl_board_test.cc.
+// wants. With a real one: tests/integration/operating/rknnctl_board_test.cc.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
