@@ -182,8 +182,9 @@ class Bench {
   }
 
   // The daemon shares a model among contexts, and internal memory among those
-  // that take turns on a core; tests/integration/models/compiled_programs_test.cc
-  // compares its accounts with the same sums.
+  // that take turns on a core;
+  // tests/integration/models/compiled_programs_test.cc compares its accounts
+  // with the same sums.
   void CountMemory(const Case& one, const std::vector<std::byte>& bytes,
                    const driver::Model& model) {
     const auto file = rknpu::Read(bytes);

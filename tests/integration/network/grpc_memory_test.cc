@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/network/grpc_harness.h"
 #include "tests/integration/harness/http2_client.h"
+#include "tests/integration/network/grpc_harness.h"
 
 namespace rknnd::integration {
 namespace {

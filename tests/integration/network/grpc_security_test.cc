@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/integration/network/grpc_harness.h"
 #include "tests/integration/harness/certificates.h"
+#include "tests/integration/network/grpc_harness.h"
 
 namespace rknnd::integration {
 namespace {

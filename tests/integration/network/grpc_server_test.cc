@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/posix/unique_fd.h"
-#include "tests/integration/network/grpc_harness.h"
 #include "tests/integration/harness/rknnctl.h"
+#include "tests/integration/network/grpc_harness.h"
 
 namespace rknnd::integration {
 namespace {
