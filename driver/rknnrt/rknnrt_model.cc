@@ -1,5 +1,6 @@
 #include "driver/rknnrt/rknnrt_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -32,6 +33,27 @@ bool IsSame(const RunRecord& a, const RunRecord& b) {
          a.internal == b.internal && a.internal_offset == b.internal_offset &&
          std::memcmp(a.tensors, b.tensors,
                      sizeof(BoundTensor) * (a.inputs + a.outputs)) == 0;
+}
+
+// Whether what programs have bound by the one fits the other.
+bool HasSamePorts(const driver::ModelInfo& a, const driver::ModelInfo& b) {
+  const auto same = [](const driver::TensorAttr& x,
+                       const driver::TensorAttr& y) {
+    return x.dims == y.dims && x.type == y.type && x.layout == y.layout &&
+           x.w_stride == y.w_stride && x.size_with_stride == y.size_with_stride;
+  };
+  const auto all_same = [&](const auto& x, const auto& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  };
+  return std::equal(
+      a.programs.begin(), a.programs.end(), b.programs.begin(),
+      b.programs.end(),
+      [&](const driver::ProgramInfo& x, const driver::ProgramInfo& y) {
+        return all_same(x.inputs, y.inputs) && all_same(x.outputs, y.outputs) &&
+               all_same(x.native_inputs, y.native_inputs) &&
+               all_same(x.native_outputs, y.native_outputs) &&
+               x.internal_size == y.internal_size;
+      });
 }
 
 // Empty: the file does not say.
@@ -96,12 +118,12 @@ absl::Status RknnrtModel::LoadIn(Hosted& hosted) const {
       const std::vector<std::byte> payload,
       hosted.worker->Load(hosted.number, file_.get(), size_, name_));
   RKNND_ASSIGN_OR_RETURN(hosted.description, rknnrt::Describe(payload, name_));
-  const size_t before = description_.info.programs.size();
-  if (before == 0 || before == hosted.description.info.programs.size()) {
+  if (description_.info.programs.empty() ||
+      HasSamePorts(description_.info, hosted.description.info)) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "it has other shapes with the vendor's library as it is now: load it "
+      "its tensors are others with the vendor's library as it is now: load it "
       "again");
 }
 
