@@ -42,6 +42,7 @@ class CompoundDevice final : public Device {
     if (parts.npu.has_value()) TakeOver(*parts.npu);
     if (library_first_) info_.kind = "rknnrt";
   }
+
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Model>> Load(
       const LoadRequest& request) override {
@@ -130,6 +131,8 @@ class CompoundDevice final : public Device {
       const LoadRequest& request) {
     absl::StatusOr<std::unique_ptr<Model>> ours = programs_.Load(request);
     if (ours.ok() && (*ours)->info().runnable.ok()) return ours;
+    // No reason of the file's.
+    if (absl::IsResourceExhausted(ours.status())) return ours;
     const absl::Status why =
         ours.ok() ? (*ours)->info().runnable : ours.status();
     absl::StatusOr<std::unique_ptr<Model>> hosted = library_->Load(

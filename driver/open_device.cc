@@ -72,7 +72,8 @@ absl::StatusOr<std::unique_ptr<rknnrt::RknnrtDevice>> OpenLibrary(
     if (!is_needed) return std::unique_ptr<rknnrt::RknnrtDevice>();
     return absl::NotFoundError(
         "device 'rknnrt' needs the vendor's librknnrt.so: name it by "
-        "'vendor_library' in rknnd.toml, or put it where 'rknnd-divert enable' "
+        "'library' in table [vendor] of rknnd.toml, or put it where "
+        "'rknnd-divert enable' "
         "would, into /usr/lib/rknnd-vendor");
   }
   if (about.worker.empty()) {

@@ -26,6 +26,8 @@ TEST(MayOpenTest, TheNpuAndItsMemoryForWriting) {
   EXPECT_TRUE(MayOpen("/dev/dma_heap/system", true, kFolder));
   EXPECT_FALSE(MayOpen("/dev/video0", true, kFolder));
   EXPECT_FALSE(MayOpen("/dev/mem", false, kFolder));
+  EXPECT_FALSE(MayOpen("/dev/drive", true, kFolder));
+  EXPECT_FALSE(MayOpen("/opt/vendor-of-others/secret", false, kFolder));
 }
 
 TEST(MayOpenTest, LibrariesAndTheSystemForReading) {

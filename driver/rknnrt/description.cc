@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "base/values/overflow.h"
+#include "base/values/printable.h"
 
 namespace rknnd::rknnrt {
 namespace {
@@ -22,14 +23,9 @@ absl::Status Broken(const std::string& what) {
       "what the vendor's library tells of the model cannot be: ", what));
 }
 
-// What is no text would spoil messages.
+// What a worker wrote, without what would spoil messages.
 std::string Text(const char* text, size_t room) {
-  std::string result(text, strnlen(text, room));
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte == 127) c = '?';
-  }
-  return result;
+  return base::Printable({text, strnlen(text, room)});
 }
 
 // Of an enumeration that somebody else has written, and which may be none of

@@ -3,9 +3,8 @@
 //
 //   daemon                                    worker
 //   OrderMessage (and fds)  -- socket -->     one after the other, main thread
-//                           <-- socket --     AnswerMessage; what is long lies
-//                           in
-//                                             SharedArea::mailbox
+//                           <-- socket --     AnswerMessage; what is long
+//                                             lies in SharedArea::mailbox
 //   RunRecord, Submission   -- lane    -->    one thread for each lane
 //                           <-- lane   --     Completion
 //
@@ -42,12 +41,12 @@ inline constexpr size_t kMailboxBytes = size_t{16} << 20;
 inline constexpr size_t kMostText = 512;
 
 enum class Order : uint32_t {
-  kOpen = 1,      // fd: the area. Answer: Opened
+  kOpen = 1,      // fd: the area
   kLoadModel,     // fd: the file. Answer: LoadedModel, and attributes
   kUnloadModel,   // has no answer
-  kAddMemory,     // fd
+  kAddMemory,     // fd: of it, which begins at `offset` and has `size` bytes
   kForgetMemory,  // has no answer
-  kCopyWeights,   // fd: of the file; into `memory` from `offset` on
+  kCopyWeights,   // fd: of memory for them, `offset` and `size` likewise
 };
 
 struct OrderMessage {
@@ -67,21 +66,8 @@ struct AnswerMessage {
   char text[kMostText] = {};
 };
 
-// What the library exports beyond the least that is needed.
-enum Export : uint32_t {
-  kHasDupContext = 1U << 0,
-  kHasCoreMask = 1U << 1,
-  kHasInternalMemory = 1U << 2,
-  kHasWeightMemory = 1U << 3,
-  kHasInputShapes = 1U << 4,
-};
-
-struct Opened {
-  uint32_t exports = 0;
-};
-
-// Followed in the mailbox by attributes, for each shape: inputs, outputs,
-// native inputs, native outputs.
+// The answer to kLoadModel; behind it attributes, for each shape: inputs,
+// outputs, native inputs, native outputs.
 struct LoadedModel {
   char api_version[RKNN_MAX_NAME_LEN];
   char driver_version[RKNN_MAX_NAME_LEN];
@@ -113,7 +99,6 @@ struct RunRecord {
 // In a lane's ring, Submission::context is the model, `set` its context, and
 // these are `flags`.
 inline constexpr uint32_t kRunRebinds = 1;  // to what the record says
-// Completion::count of an answer: the library's own code, negated.
 
 struct alignas(64) Lane {
   wire::Ring ring;

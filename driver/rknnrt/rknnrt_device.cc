@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
+#include "base/values/model_options.h"
 
 namespace rknnd::rknnrt {
 
@@ -25,6 +26,13 @@ absl::StatusOr<std::unique_ptr<RknnrtDevice>> RknnrtDevice::Open(
 
 absl::StatusOr<std::unique_ptr<driver::Model>> RknnrtDevice::Load(
     const driver::LoadRequest& request, const std::string& because) {
+  const auto options = base::SplitModelOptions(request.options);
+  if (options.ok() && options->custom) {
+    return absl::UnimplementedError(absl::StrCat(
+        "model '", request.name,
+        "': the vendor's library runs whole models, and none between "
+        "operators of a program"));
+  }
   try {
     RKNND_ASSIGN_OR_RETURN(
         std::unique_ptr<RknnrtModel> model,

@@ -51,9 +51,6 @@ class RknnrtDevice {
     return cache_count_.get();
   }
   [[nodiscard]] uint64_t deaths() const { return workers_->deaths(); }
-  [[nodiscard]] const std::string& library() const {
-    return workers_->options().setup.library.path;
-  }
   Quarantine& quarantine() { return quarantine_; }
 
  private:

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +69,7 @@ class RknnrtDeviceTest : public ::testing::Test {
         driver::OpenDeviceAndHeap(options, [this](const std::string& line) {
           std::lock_guard lock(mutex_);
           log_ += line + "\n";
+          said_.notify_all();
         });
     why_ = opened.status();
     if (opened.ok()) device_ = std::move(opened->device);
@@ -77,11 +80,12 @@ class RknnrtDeviceTest : public ::testing::Test {
   }
   // Lines come by another thread.
   void ExpectLogged(const std::string& text) {
-    for (int i = 0; i < 3000; ++i) {
-      if (Log().find(text) != std::string::npos) return;
-      usleep(10000);
-    }
-    ADD_FAILURE() << "no '" << text << "' in the log:\n" << Log();
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(
+        said_.wait_for(lock, std::chrono::seconds(60),
+                       [&] { return log_.find(text) != std::string::npos; }))
+        << "no '" << text << "' in the log:\n"
+        << log_;
   }
 
   absl::Status Load(const std::vector<std::byte>& onnx = AddOne(),
@@ -128,6 +132,7 @@ class RknnrtDeviceTest : public ::testing::Test {
   }
 
   std::mutex mutex_;
+  std::condition_variable said_;
   std::string log_;
   absl::Status why_;
   std::unique_ptr<driver::Device> device_;

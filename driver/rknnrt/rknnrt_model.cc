@@ -1,7 +1,6 @@
 #include "driver/rknnrt/rknnrt_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -31,8 +30,7 @@ bool IsSame(const RunRecord& a, const RunRecord& b) {
   return a.program == b.program && a.core_mask == b.core_mask &&
          a.inputs == b.inputs && a.outputs == b.outputs &&
          a.internal == b.internal && a.internal_offset == b.internal_offset &&
-         std::memcmp(a.tensors, b.tensors,
-                     sizeof(BoundTensor) * (a.inputs + a.outputs)) == 0;
+         std::equal(a.tensors, a.tensors + a.inputs + a.outputs, b.tensors);
 }
 
 // Whether what programs have bound by the one fits the other.

@@ -16,7 +16,6 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Open(
   base::MutexLock lock(pool->mutex_);
   pool->library_ = pool->options_.setup.library;
   RKNND_ASSIGN_OR_RETURN(pool->ready_, pool->Start());
-  pool->exports_ = pool->ready_->exports();
   return pool;
 }
 

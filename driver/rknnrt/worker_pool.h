@@ -57,7 +57,6 @@ class WorkerPool {
   [[nodiscard]] std::string library_version() const;
 
   [[nodiscard]] const PoolOptions& options() const { return options_; }
-  [[nodiscard]] uint32_t exports() const { return exports_; }
   // That ended by themselves, or were killed for what they did.
   [[nodiscard]] uint64_t deaths() const { return deaths_.load(); }
   void CountDeath() { ++deaths_; }
@@ -69,7 +68,6 @@ class WorkerPool {
 
   const base::Clock& clock_;
   const PoolOptions options_;
-  uint32_t exports_ = 0;
   std::atomic<uint32_t> last_model_{0};
   std::atomic<uint64_t> deaths_{0};
   std::unique_ptr<WorkerWatch> watch_;

@@ -22,6 +22,7 @@
 #include "base/posix/memfd.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
+#include "base/values/printable.h"
 
 namespace rknnd::rknnrt {
 namespace {
@@ -85,16 +86,6 @@ std::string DescribeEnd(int wait_status) {
   }
   return absl::StrCat("it ended by itself with status ",
                       WEXITSTATUS(wait_status));
-}
-
-// What a worker says of itself, made fit for messages.
-std::string Legible(const char* text, size_t room) {
-  std::string result(text, strnlen(text, room));
-  for (char& c : result) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte > 126) c = '?';
-  }
-  return result;
 }
 
 bool IsCode(int32_t code) {
@@ -166,32 +157,19 @@ absl::Status WorkerProcess::Open(const LibraryFile& library, int area) {
                      "' is longer than ", sizeof order.name - 1, " bytes"));
   }
   library.path.copy(order.name, sizeof order.name - 1);
-  absl::StatusOr<std::vector<std::byte>> payload = Ask(order, area);
-  if (!payload.ok()) {
-    return base::Annotate(
-        payload.status(),
-        absl::StrCat("the vendor's library '", library.path, "'"));
-  }
-  Opened opened;
-  if (payload->size() != sizeof opened) {
-    return absl::DataLossError("a worker's first answer has another size");
-  }
-  std::memcpy(&opened, payload->data(), sizeof opened);
-  exports_ = opened.exports;
-  return absl::OkStatus();
+  const absl::Status opened = Ask(order, area).status();
+  if (opened.ok()) return opened;
+  return base::Annotate(
+      opened, absl::StrCat("the vendor's library '", library.path, "'"));
 }
 
-void WorkerProcess::OnEnded(int wait_status) {
-  Die(DescribeEnd(wait_status));
-  base::MutexLock lock(why_mutex_);
-  is_reaped_ = true;
-  reaped_.notify_all();
-}
+void WorkerProcess::OnEnded(int wait_status) { Die(DescribeEnd(wait_status)); }
 
 void WorkerProcess::Die(const std::string& why) {
   {
     base::MutexLock lock(why_mutex_);
     if (why_.empty()) why_ = why;
+    died_.notify_all();
   }
   if (!dead_.exchange(true)) jobs_at_end_ = jobs_.load();
   for (Lane& lane : area().lanes) {
@@ -219,8 +197,8 @@ std::string WorkerProcess::WhyDead() const {
 absl::Status WorkerProcess::WhyLost() {
   {
     std::unique_lock lock(why_mutex_);
-    reaped_.wait_for(lock, kReaping, [this]() RKNND_NO_THREAD_SAFETY_ANALYSIS {
-      return is_reaped_ || !why_.empty();
+    died_.wait_for(lock, kReaping, [this]() RKNND_NO_THREAD_SAFETY_ANALYSIS {
+      return !why_.empty();
     });
   }
   if (!dead()) Kill("it does not answer");
@@ -287,10 +265,12 @@ absl::StatusOr<std::vector<std::byte>> WorkerProcess::Ask(OrderMessage order,
     }
     // What a worker says it is, it may not be: UNAVAILABLE is its death.
     const auto code = static_cast<absl::StatusCode>(answer.code);
-    return absl::Status(code == absl::StatusCode::kUnavailable
-                            ? absl::StatusCode::kFailedPrecondition
-                            : code,
-                        Legible(answer.text, sizeof answer.text));
+    return absl::Status(
+        code == absl::StatusCode::kUnavailable
+            ? absl::StatusCode::kFailedPrecondition
+            : code,
+        base::Printable(
+            {answer.text, strnlen(answer.text, sizeof answer.text)}));
   }
   const std::byte* const mailbox = area().mailbox;
   return std::vector<std::byte>(mailbox, mailbox + answer.payload);
@@ -423,7 +403,7 @@ absl::Status WorkerProcess::TakeAnswer(Lane& lane) {
   const bool is_ours = given == absl::StatusCode::kAborted ||
                        given == absl::StatusCode::kDeadlineExceeded;
   return absl::Status(is_ours ? absl::StatusCode::kInternal : given,
-                      Legible(text, size));
+                      base::Printable({text, size}));
 }
 
 }  // namespace rknnd::rknnrt

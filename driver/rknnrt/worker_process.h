@@ -54,7 +54,6 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] uint32_t exports() const { return exports_; }
   [[nodiscard]] bool dead() const { return dead_.load(); }
   // Once dead: "signal 11 (Segmentation fault)". Empty before.
   [[nodiscard]] std::string WhyDead() const;
@@ -118,14 +117,12 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   base::UniqueFd pid_fd_;
   pid_t pid_ = 0;
   WorkerWatch::Number number_ = 0;
-  uint32_t exports_ = 0;
 
   std::atomic<bool> dead_{false}, for_reset_{false};
   std::atomic<uint32_t> jobs_{0}, jobs_at_end_{0};
   mutable base::Mutex why_mutex_;
-  base::CondVar reaped_;
-  std::string why_ RKNND_GUARDED_BY(why_mutex_);
-  bool is_reaped_ RKNND_GUARDED_BY(why_mutex_) = false;
+  base::CondVar died_;
+  std::string why_ RKNND_GUARDED_BY(why_mutex_);  // empty: it lives
 
   base::Mutex orders_mutex_;  // held until an order is answered
   uint32_t serial_ RKNND_GUARDED_BY(orders_mutex_) = 0;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/blocked_signals.h"
 #include "base/status/status.h"
+#include "base/values/printable.h"
 
 namespace rknnd::rknnrt {
 namespace {
@@ -101,11 +102,7 @@ void WorkerWatch::Take(Process& process, const char* text, size_t size) {
     if (text[i] == '\n' || process.line.size() >= kLongestLine) {
       Say(process, std::exchange(process.line, ""));
     }
-    // What is no text would spoil the log.
-    if (text[i] != '\n') {
-      const auto c = static_cast<unsigned char>(text[i]);
-      process.line += c < 32 || c == 127 ? '?' : text[i];
-    }
+    if (text[i] != '\n') process.line += text[i];
   }
 }
 
@@ -124,7 +121,8 @@ void WorkerWatch::Say(Process& process, const std::string& line) {
     ++process.left_out;
     return;
   }
-  log_(absl::StrCat("vendor's library (worker ", process.pid, "): ", line));
+  log_(absl::StrCat("vendor's library (worker ", process.pid,
+                    "): ", base::Printable(line)));
 }
 
 void WorkerWatch::OnEnded(Number number) {

@@ -111,6 +111,12 @@ bool StartsWith(const char* text, const char* start) {
   return std::strncmp(text, start, std::strlen(start)) == 0;
 }
 
+bool IsOrIsBelow(const char* path, const char* name) {
+  const size_t size = std::strlen(name);
+  return std::strncmp(path, name, size) == 0 &&
+         (path[size] == '\0' || path[size] == '/');
+}
+
 // Takes no lock, like all that the guard does: whose call it looks at may hold
 // it.
 void NoteRefusal(const char* call, const char* path) {
@@ -259,7 +265,7 @@ bool MayOpen(const char* path, bool writes, const char* folder) {
   for (const char* node :
        {"/dev/dri", "/dev/dma_heap", "/dev/udmabuf", "/dev/rknpu", "/dev/mali0",
         "/dev/null", "/dev/zero", "/dev/urandom"}) {
-    if (StartsWith(path, node)) return true;
+    if (IsOrIsBelow(path, node)) return true;
   }
   // Its threads' names, for one.
   if (StartsWith(path, "/proc/self/task/")) return true;
@@ -269,7 +275,7 @@ bool MayOpen(const char* path, bool writes, const char* folder) {
     const char* const next = path + std::strlen("/proc/");
     return *next < '0' || *next > '9' || std::atol(next) == getpid();
   }
-  if (folder[0] != '\0' && StartsWith(path, folder)) return true;
+  if (folder[0] != '\0' && IsOrIsBelow(path, folder)) return true;
   for (const char* allowed :
        {"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/", "/usr/local/lib/",
         "/usr/share/", "/etc/ld.so", "/etc/localtime", "/etc/OpenCL/", "/sys/",

@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include "driver/rknnrt/protocol.h"
-
 namespace rknnd::rknnrt {
 namespace {
 
@@ -91,14 +89,6 @@ base::Expected<Library> Library::Open(const std::string& path) {
   Find(handle, "rknn_set_weight_mem", library.set_weight_mem);
   Find(handle, "rknn_set_input_shapes", library.set_input_shapes);
   return library;
-}
-
-uint32_t Library::exports() const {
-  return (dup_context != nullptr ? kHasDupContext : 0U) |
-         (set_core_mask != nullptr ? kHasCoreMask : 0U) |
-         (set_internal_mem != nullptr ? kHasInternalMemory : 0U) |
-         (set_weight_mem != nullptr ? kHasWeightMemory : 0U) |
-         (set_input_shapes != nullptr ? kHasInputShapes : 0U);
 }
 
 base::Error Library::Failure(const char* function, int code) {

@@ -20,7 +20,6 @@ class Library {
   // `path` may be one of /proc/self/fd. Errors name what it lacks.
   static base::Expected<Library> Open(const std::string& path);
 
-  [[nodiscard]] uint32_t exports() const;  // of Export
   // "rknn_init gives -6 (RKNN_ERR_MODEL_INVALID)", with the code of ours that
   // is next to it.
   static base::Error Failure(const char* function, int code);

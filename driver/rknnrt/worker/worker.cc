@@ -146,8 +146,6 @@ class Worker {
     for (uint32_t lane = 0; lane < std::min(cores_, kMostLanes); ++lane) {
       std::thread([this, lane] { RunLane(lane); }).detach();
     }
-    const Opened opened = {library_->exports()};
-    Put(&opened, sizeof opened);
     return {};
   }
 
