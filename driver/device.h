@@ -46,7 +46,7 @@ enum DeviceLimit : uint32_t {
 };
 
 struct DeviceInfo {
-  std::string kind;     // "soft", "rknnrt"
+  std::string kind;     // "soft", "rknpu", "rknnrt"
   std::string soc;      // "rk3588"
   uint32_t cores = 0;   // at least 1; core c is bit c of a mask
   std::string driver;   // version of what lies below, "0.9.8"
@@ -141,8 +141,8 @@ struct DeviceOptions {
   HostedLibraryOptions library = {};
 };
 
-// The only place that names devices. kUnimplemented for a kind this build
-// lacks, naming it.
+// The only place that names devices. kInvalidArgument for a kind that is none,
+// naming it; else why this one cannot be opened here.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const DeviceOptions& options);
 

@@ -21,7 +21,7 @@
 #include "base/posix/child_process.h"
 #include "driver/device.h"
 #include "driver/open_device.h"
-#include "driver/rknnrt/testing/can_cage.h"
+#include "driver/rknnrt/testing/can_filter_calls.h"
 #include "driver/rknnrt/testing/hosted_standin.h"
 #include "driver/rknnrt/testing/wrapped_model.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -381,7 +381,7 @@ TEST_F(RknnrtDeviceTest, AModelThatTakesAllMemoryIsAnError) {
 #endif
 
 TEST_F(RknnrtDeviceTest, WhatItIsNotToDoIsRefusedAndFailsTheJob) {
-  if (!testing::CanCage()) {
+  if (!testing::CanFilterCalls()) {
     GTEST_SKIP() << "this kernel has no filters with a listener";
   }
   for (const auto& [what, named] :

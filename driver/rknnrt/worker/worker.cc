@@ -28,7 +28,7 @@
 #include "base/posix/mutex.h"
 #include "base/posix/socket.h"
 #include "driver/rknnrt/protocol.h"
-#include "driver/rknnrt/worker/cage.h"
+#include "driver/rknnrt/worker/call_filter.h"
 #include "driver/rknnrt/worker/hosted_model.h"
 #include "driver/rknnrt/worker/library.h"
 #include "driver/rknnrt/worker/memories.h"
@@ -134,7 +134,7 @@ class Worker {
     const std::string path(order.name, strnlen(order.name, sizeof order.name));
     const std::string folder =
         std::filesystem::path(path).parent_path().string();
-    if (const Expected<void> in = EnterCage(folder); !in.ok()) {
+    if (const Expected<void> in = InstallCallFilter(folder); !in.ok()) {
       std::fprintf(stderr,
                    "nothing keeps the vendor's library from files and sockets: "
                    "%s\n",

@@ -6,8 +6,8 @@
 // A filter of system calls (seccomp) holds those; a thread of ours, the guard,
 // lets them go on after a look at their path, or refuses them.
 
-#ifndef DRIVER_RKNNRT_WORKER_CAGE_H_
-#define DRIVER_RKNNRT_WORKER_CAGE_H_
+#ifndef DRIVER_RKNNRT_WORKER_CALL_FILTER_H_
+#define DRIVER_RKNNRT_WORKER_CALL_FILTER_H_
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ namespace rknnd::rknnrt {
 // For all threads of this process, for good. `folder`: the library's own.
 // Before any other thread is there. kInvalidArgument, kUnimplemented: the
 // kernel has no such filters (before Linux 5.5), and nothing is held.
-base::Expected<void> EnterCage(const std::string& folder);
+base::Expected<void> InstallCallFilter(const std::string& folder);
 
 // So many calls were refused so far, on any thread.
 uint64_t RefusedCalls();
@@ -31,4 +31,4 @@ bool MayOpen(const char* path, bool writes, const char* folder);
 
 }  // namespace rknnd::rknnrt
 
-#endif  // DRIVER_RKNNRT_WORKER_CAGE_H_
+#endif  // DRIVER_RKNNRT_WORKER_CALL_FILTER_H_

@@ -1,4 +1,4 @@
-#include "driver/rknnrt/worker/cage.h"
+#include "driver/rknnrt/worker/call_filter.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -285,7 +285,7 @@ bool MayOpen(const char* path, bool writes, const char* folder) {
   return false;
 }
 
-base::Expected<void> EnterCage(const std::string& folder) {
+base::Expected<void> InstallCallFilter(const std::string& folder) {
   std::snprintf(library_folder, sizeof library_folder, "%s", folder.c_str());
   std::vector<sock_filter> code = MakeFilter();
   const sock_fprog program = {static_cast<unsigned short>(code.size()),

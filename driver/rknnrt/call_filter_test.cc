@@ -1,8 +1,7 @@
-// Each case runs in a process of its own, which enters for good.
+// Each case runs in a process of its own, which is filtered for good.
 
-#include "driver/rknnrt/worker/cage.h"
+#include "driver/rknnrt/worker/call_filter.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -13,7 +12,7 @@
 #include <csignal>
 #include <thread>
 
-#include "driver/rknnrt/testing/can_cage.h"
+#include "driver/rknnrt/testing/can_filter_calls.h"
 #include "gtest/gtest.h"
 
 namespace rknnd::rknnrt {
@@ -46,28 +45,28 @@ TEST(MayOpenTest, NoWayUpAndOut) {
   EXPECT_FALSE(MayOpen("/usr/lib/..", false, kFolder));
 }
 
-class CageTest : public ::testing::Test {
+class CallFilterTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!testing::CanCage()) {
+    if (!testing::CanFilterCalls()) {
       GTEST_SKIP() << "this kernel has no filters with a listener";
     }
   }
 };
 
-// The status of a process that is in the cage; `what` gives it.
+// The status of a process whose calls are filtered; `what` gives it.
 template <class What>
-void InCage(What what) {
+void Filtered(What what) {
   EXPECT_EXIT(
       {
-        if (!EnterCage(kFolder).ok()) _exit(100);
+        if (!InstallCallFilter(kFolder).ok()) _exit(100);
         _exit(what());
       },
       ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(CageTest, SocketsAreRefusedAndCounted) {
-  InCage([] {
+TEST_F(CallFilterTest, SocketsAreRefusedAndCounted) {
+  Filtered([] {
     if (socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0) return 1;
     if (errno != EPERM) return 2;
     if (RefusedCalls() != 1) return 3;
@@ -75,8 +74,8 @@ TEST_F(CageTest, SocketsAreRefusedAndCounted) {
   });
 }
 
-TEST_F(CageTest, FilesAreOpenedByTheirPath) {
-  InCage([] {
+TEST_F(CallFilterTest, FilesAreOpenedByTheirPath) {
+  Filtered([] {
     if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0) return 1;
     if (errno != EACCES || RefusedCalls() != 1) return 2;
     if (LastRefusedCall() != "open '/etc/passwd'") return 3;
@@ -88,8 +87,8 @@ TEST_F(CageTest, FilesAreOpenedByTheirPath) {
   });
 }
 
-TEST_F(CageTest, FilesBelowAnOpenFolderToo) {
-  InCage([] {
+TEST_F(CallFilterTest, FilesBelowAnOpenFolderToo) {
+  Filtered([] {
     const int folder = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) return 1;
     if (openat(folder, "../../etc/passwd", O_RDONLY | O_CLOEXEC) >= 0) return 2;
@@ -97,8 +96,8 @@ TEST_F(CageTest, FilesBelowAnOpenFolderToo) {
   });
 }
 
-TEST_F(CageTest, NoProcessesButThreads) {
-  InCage([] {
+TEST_F(CallFilterTest, NoProcessesButThreads) {
+  Filtered([] {
     int sum = 0;
     std::thread([&] { sum = 1; }).join();
     if (sum != 1) return 1;
