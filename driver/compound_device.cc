@@ -113,8 +113,8 @@ class CompoundDevice final : public Device {
     if (library_ == nullptr) return {};
     return library_->quarantine().List();
   }
-  absl::Status Release(const std::string& sha256) override {
-    if (library_ == nullptr) return Device::Release(sha256);
+  absl::Status EndQuarantine(const std::string& sha256) override {
+    if (library_ == nullptr) return Device::EndQuarantine(sha256);
     return library_->quarantine().Release(sha256);
   }
 

@@ -31,7 +31,7 @@ void Device::Reset(std::function<void(absl::Status)> done) {
                    "reset)")));
 }
 
-absl::Status Device::Release(const std::string& /*sha256*/) {
+absl::Status Device::EndQuarantine(const std::string& /*sha256*/) {
   return absl::NotFoundError("no model of this device is in quarantine");
 }
 

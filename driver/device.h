@@ -119,7 +119,7 @@ class Device {
     return {};
   }
   // Lets it try again; of its hash the first digits will do. NOT_FOUND.
-  virtual absl::Status Release(const std::string& sha256);
+  virtual absl::Status EndQuarantine(const std::string& sha256);
 };
 
 // The vendor's library, where compiled models run that nothing else can.

@@ -246,7 +246,7 @@ std::vector<driver::QuarantinedModel> Service::QuarantinedModels() const {
 }
 
 absl::Status Service::ReleaseModel(const std::string& sha256) {
-  return impl_->parts->device->Release(sha256);
+  return impl_->parts->device->EndQuarantine(sha256);
 }
 
 void Service::ResetDevice(std::function<void(absl::Status)> done) {

@@ -90,8 +90,8 @@ class FaultyDevice final : public Device {
   [[nodiscard]] std::vector<QuarantinedModel> quarantined() const override {
     return device_->quarantined();
   }
-  absl::Status Release(const std::string& sha256) override {
-    return device_->Release(sha256);
+  absl::Status EndQuarantine(const std::string& sha256) override {
+    return device_->EndQuarantine(sha256);
   }
 
  private:

@@ -315,7 +315,7 @@ TEST_F(RknnrtDeviceTest, ReleasedItTriesAgain) {
   }
   EXPECT_FALSE(Load().ok());
 
-  EXPECT_TRUE(device_->Release("aaaaaaaa").ok());
+  EXPECT_TRUE(device_->EndQuarantine("aaaaaaaa").ok());
 
   EXPECT_TRUE(Try().ok());
 }

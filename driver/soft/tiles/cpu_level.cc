@@ -17,6 +17,12 @@ namespace rknnd::soft {
 namespace {
 
 #if defined(__x86_64__) || defined(__i386__)
+// clang 14 has no name for it.
+bool HasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 // g++ 12 has no name for it.
 bool HasAvxVnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -37,8 +43,7 @@ std::vector<CpuLevel> FindLevels() {
   add(cpu_isa::sse41, __builtin_cpu_supports("sse4.1") != 0, CpuLevel::kSse41);
   add(cpu_isa::avx, __builtin_cpu_supports("avx") != 0, CpuLevel::kAvx);
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 &&
-                    __builtin_cpu_supports("fma") != 0 &&
-                    __builtin_cpu_supports("f16c") != 0;
+                    __builtin_cpu_supports("fma") != 0 && HasF16c();
   add(cpu_isa::avx2, avx2, CpuLevel::kAvx2);
   // oneDNN's levels with AVX-512 leave the 256-bit instructions out.
   const bool above = (isa & static_cast<unsigned>(cpu_isa::avx512_core)) ==
