@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/transport/grpc/inference/model_view.h"
-#include "daemon/transport/grpc/inference/repository.h"
+#include "daemon/transport/grpc/inference/repository_table.h"
 #include "daemon/transport/grpc/inference/statistics.h"
 
 namespace inference {

@@ -9,22 +9,13 @@
 #include "daemon/transport/grpc/inference/repository.h"
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/posix/clock.h"
-#include "base/posix/mutex.h"
-#include "base/posix/task_thread.h"
 #include "base/status/status.h"
 #include "daemon/transport/grpc/inference/repository_config.h"
-#include "daemon/transport/grpc/inference/repository_folder.h"
-#include "daemon/transport/grpc/inference/repository_session.h"
-#include "daemon/transport/grpc/inference/repository_table.h"
-#include "daemon/transport/session/event_log.h"
 
 namespace rknnd::transport {
 namespace {
@@ -34,13 +25,19 @@ constexpr size_t kWaiting = 64;
 // The largest models compile for tens of seconds, and others may come first.
 constexpr base::Nanoseconds kAnswerWithin = 120 * base::kSecond;
 
+absl::Status Stopped() {
+  return absl::UnavailableError("the server stops and loads nothing more");
+}
+
+}  // namespace
+
 // A load or an unload on its way.
-struct Work {
+struct Repository::Work {
   enum class Kind { kLoad, kUnload };
   Kind kind = Kind::kLoad;
   bool initial = false;  // nobody waits for it
-  Repository::LoadRequest request;
-  Repository::Done done;  // null: answered
+  LoadRequest request;
+  Done done;  // null: answered
   base::EventLoop::TimerId timer = 0;
   // What is to be loaded; with its bytes, where the client sent them.
   std::vector<std::pair<std::string, std::optional<core::ModelUpload>>>
@@ -49,86 +46,23 @@ struct Work {
   bool new_name = false;
   absl::Status failed;  // the first
 };
-using WorkPtr = std::shared_ptr<Work>;
 
-absl::Status Stopped() {
-  return absl::UnavailableError("the server stops and loads nothing more");
+absl::StatusOr<std::unique_ptr<Repository>> Repository::Create(
+    const GrpcOptions& options, const GrpcEnvironment& environment) {
+  // Its constructor is private.
+  std::unique_ptr<Repository> repository(new Repository(options, environment));
+  RKNND_RETURN_IF_ERROR(repository->Start());
+  return repository;
 }
 
-class RepositoryImpl final : public Repository {
- public:
-  RepositoryImpl(const GrpcOptions& options, const GrpcEnvironment& environment)
-      : options_(options),
-        environment_(environment),
-        reader_("rknnd-models"),
-        self_(std::make_shared<RepositoryImpl*>(this)) {}
-  ~RepositoryImpl() override { Stop(); }
+Repository::Repository(const GrpcOptions& options,
+                       const GrpcEnvironment& environment)
+    : options_(options),
+      environment_(environment),
+      reader_("rknnd-models"),
+      self_(std::make_shared<Repository*>(this)) {}
 
-  // Opens the folder and begins with what is in it.
-  absl::Status Start();
-
-  [[nodiscard]] absl::StatusOr<ServedModel> Find(
-      std::string_view name, std::string_view version) const override {
-    return table_.Find(name, version);
-  }
-  [[nodiscard]] bool settled() const override { return settled_; }
-  [[nodiscard]] std::vector<Entry> Index() const override {
-    return table_.Index();
-  }
-  void Load(LoadRequest request, Done done) override;
-  void Unload(const std::string& repository, const std::string& name,
-              Done done) override;
-  void Stop() override;
-
- private:
-  [[nodiscard]] absl::Status Check(const LoadRequest& request) const;
-  void Enqueue(WorkPtr work);
-  void Begin();
-  // Runs `read` on the reader's thread and `use` with what it gives on the
-  // loop.
-  template <class Read, class Use>
-  void ReadThen(Read read, Use use);
-  void OnNames(absl::StatusOr<std::vector<std::string>> names);
-  void Listed(absl::Status status);
-  void NextVersion();
-  void OnRead(absl::StatusOr<core::ModelUpload> upload);
-  void OnKept(const core::ModelId& id, absl::StatusOr<uint32_t> context);
-  void OnVersionFailed(const absl::Status& why);
-  void DoUnload();
-  void LetGo(const std::vector<uint32_t>& contexts);
-  void Finish(const absl::Status& status);
-  void Answer(Work& work, const absl::Status& status);
-  void Note(Severity severity, const std::string& version,
-            const std::string& what) const;
-  // Those of the work, and the one it is at.
-  [[nodiscard]] std::vector<std::string> Versions() const;
-  [[nodiscard]] const std::string& version() const {
-    return work_->versions[work_->next].first;
-  }
-
-  const GrpcOptions options_;
-  const GrpcEnvironment environment_;
-  const base::MonotonicClock clock_;
-  mutable FailureLog lines_{environment_.log, &clock_};
-  // For the reader: whether it is to end.
-  std::atomic<bool> stopping_{false};
-  std::unique_ptr<RepositoryFolder> folder_;  // null: there is none
-  base::TaskThread reader_;
-  std::unique_ptr<RepositorySession> session_;
-  std::deque<WorkPtr> waiting_;  // of clients
-  std::deque<std::string> initial_;
-  WorkPtr work_;  // null: nothing is done
-  bool listing_ = false;
-  std::atomic<bool> settled_{false};
-
-  RepositoryTable table_;
-  base::Mutex mutex_;
-  bool stopped_ RKNND_GUARDED_BY(mutex_) = false;
-  // For what is posted to the loop: whether this is still there.
-  const std::shared_ptr<RepositoryImpl*> self_;
-};
-
-absl::Status RepositoryImpl::Start() {
+absl::Status Repository::Start() {
   RKNND_ASSIGN_OR_RETURN(session_,
                          RepositorySession::Open(environment_.service));
   settled_ = options_.model_repository.empty();
@@ -147,10 +81,10 @@ absl::Status RepositoryImpl::Start() {
 }
 
 template <class Read, class Use>
-void RepositoryImpl::ReadThen(Read read, Use use) {
+void Repository::ReadThen(Read read, Use use) {
   reader_.Post([loop = environment_.loop, read = std::move(read),
                 use = std::move(use),
-                weak = std::weak_ptr<RepositoryImpl*>(self_)] {
+                weak = std::weak_ptr<Repository*>(self_)] {
     // Copyable, as tasks are.
     auto result = std::make_shared<decltype(read())>(read());
     loop->Post([use, weak, result] {
@@ -162,7 +96,7 @@ void RepositoryImpl::ReadThen(Read read, Use use) {
 
 // ---- what is asked ----------------------------------------------------------
 
-absl::Status RepositoryImpl::Check(const LoadRequest& request) const {
+absl::Status Repository::Check(const LoadRequest& request) const {
   RKNND_RETURN_IF_ERROR(CheckModelName(request.name));
   const std::string& path = options_.model_repository;
   if (request.repository.empty()) return absl::OkStatus();
@@ -176,15 +110,15 @@ absl::Status RepositoryImpl::Check(const LoadRequest& request) const {
                    "' is served here: leave the repository's name empty"));
 }
 
-void RepositoryImpl::Load(LoadRequest request, Done done) {
+void Repository::Load(LoadRequest request, Done done) {
   auto work = std::make_shared<Work>();
   work->request = std::move(request);
   work->done = std::move(done);
   Enqueue(std::move(work));
 }
 
-void RepositoryImpl::Unload(const std::string& repository,
-                            const std::string& name, Done done) {
+void Repository::Unload(const std::string& repository, const std::string& name,
+                        Done done) {
   auto work = std::make_shared<Work>();
   work->kind = Work::Kind::kUnload;
   work->request.repository = repository;
@@ -193,18 +127,17 @@ void RepositoryImpl::Unload(const std::string& repository,
   Enqueue(std::move(work));
 }
 
-void RepositoryImpl::Enqueue(WorkPtr work) {
+void Repository::Enqueue(WorkPtr work) {
   if (auto wrong = Check(work->request); !wrong.ok()) return work->done(wrong);
   {
     const base::MutexLock lock(mutex_);
     if (!stopped_) {
-      environment_.loop->Post([work,
-                               weak = std::weak_ptr<RepositoryImpl*>(self_)] {
+      environment_.loop->Post([work, weak = std::weak_ptr<Repository*>(self_)] {
         const auto self = weak.lock();
         if (self == nullptr || (*self)->stopping_) {
           return work->done(Stopped());
         }
-        RepositoryImpl& repository = **self;
+        Repository& repository = **self;
         if (repository.waiting_.size() >= kWaiting) {
           return work->done(absl::ResourceExhaustedError(absl::StrCat(
               kWaiting, " models wait to be loaded already: try later")));
@@ -231,7 +164,7 @@ void RepositoryImpl::Enqueue(WorkPtr work) {
 
 // ---- one after the other ----------------------------------------------------
 
-void RepositoryImpl::OnNames(absl::StatusOr<std::vector<std::string>> names) {
+void Repository::OnNames(absl::StatusOr<std::vector<std::string>> names) {
   listing_ = false;
   if (names.ok()) {
     initial_.assign(names->begin(), names->end());
@@ -245,7 +178,7 @@ void RepositoryImpl::OnNames(absl::StatusOr<std::vector<std::string>> names) {
   Begin();
 }
 
-void RepositoryImpl::Begin() {
+void Repository::Begin() {
   if (work_ != nullptr || listing_) return;
   if (!waiting_.empty()) {
     work_ = std::move(waiting_.front());
@@ -297,7 +230,7 @@ void RepositoryImpl::Begin() {
       [this](absl::Status status) { Listed(std::move(status)); });
 }
 
-void RepositoryImpl::Listed(absl::Status status) {
+void Repository::Listed(absl::Status status) {
   const std::string& name = work_->request.name;
   if (status.ok()) {
     const auto is_new = table_.Begin(name, Versions());
@@ -314,7 +247,7 @@ void RepositoryImpl::Listed(absl::Status status) {
   Finish(status);
 }
 
-void RepositoryImpl::NextVersion() {
+void Repository::NextVersion() {
   if (work_->next == work_->versions.size()) {
     // As long as one of them is wanting the others are better than nothing.
     if (work_->failed.ok()) {
@@ -330,7 +263,7 @@ void RepositoryImpl::NextVersion() {
            [this](auto upload) { OnRead(std::move(upload)); });
 }
 
-void RepositoryImpl::OnRead(absl::StatusOr<core::ModelUpload> upload) {
+void Repository::OnRead(absl::StatusOr<core::ModelUpload> upload) {
   if (!upload.ok()) return OnVersionFailed(upload.status());
   const core::ModelId id = upload->id;
   if (table_.StillServes(work_->request.name, version(), id)) {
@@ -341,8 +274,8 @@ void RepositoryImpl::OnRead(absl::StatusOr<core::ModelUpload> upload) {
                  [this, id](auto context) { OnKept(id, std::move(context)); });
 }
 
-void RepositoryImpl::OnKept(const core::ModelId& id,
-                            absl::StatusOr<uint32_t> context) {
+void Repository::OnKept(const core::ModelId& id,
+                        absl::StatusOr<uint32_t> context) {
   if (!context.ok()) return OnVersionFailed(context.status());
   const uint32_t before =
       table_.Serve(work_->request.name, version(), id, *context,
@@ -353,7 +286,7 @@ void RepositoryImpl::OnKept(const core::ModelId& id,
   NextVersion();
 }
 
-void RepositoryImpl::OnVersionFailed(const absl::Status& why) {
+void Repository::OnVersionFailed(const absl::Status& why) {
   Note(Severity::kWarning, version(), why.ToString());
   work_->failed.Update(why);
   table_.Fail(work_->request.name, version(), why);
@@ -361,7 +294,7 @@ void RepositoryImpl::OnVersionFailed(const absl::Status& why) {
   NextVersion();
 }
 
-void RepositoryImpl::DoUnload() {
+void Repository::DoUnload() {
   const auto contexts = table_.Unload(work_->request.name);
   if (!contexts.has_value()) {
     return Finish(absl::NotFoundError(absl::StrCat(
@@ -372,11 +305,11 @@ void RepositoryImpl::DoUnload() {
   Finish(absl::OkStatus());
 }
 
-void RepositoryImpl::LetGo(const std::vector<uint32_t>& contexts) {
+void Repository::LetGo(const std::vector<uint32_t>& contexts) {
   for (const uint32_t context : contexts) session_->LetGo(context);
 }
 
-void RepositoryImpl::Finish(const absl::Status& status) {
+void Repository::Finish(const absl::Status& status) {
   const WorkPtr work = std::exchange(work_, nullptr);
   if (status.ok()) {
     // What was asked for stands, whatever the folder would give.
@@ -389,7 +322,7 @@ void RepositoryImpl::Finish(const absl::Status& status) {
   Begin();
 }
 
-void RepositoryImpl::Answer(Work& work, const absl::Status& status) {
+void Repository::Answer(Work& work, const absl::Status& status) {
   if (work.timer != 0) environment_.loop->CancelTimer(work.timer);
   work.timer = 0;
   if (const Done done = std::exchange(work.done, nullptr); done != nullptr) {
@@ -397,7 +330,11 @@ void RepositoryImpl::Answer(Work& work, const absl::Status& status) {
   }
 }
 
-std::vector<std::string> RepositoryImpl::Versions() const {
+const std::string& Repository::version() const {
+  return work_->versions[work_->next].first;
+}
+
+std::vector<std::string> Repository::Versions() const {
   std::vector<std::string> versions;
   for (const auto& [version, upload] : work_->versions) {
     versions.push_back(version);
@@ -405,8 +342,8 @@ std::vector<std::string> RepositoryImpl::Versions() const {
   return versions;
 }
 
-void RepositoryImpl::Note(Severity severity, const std::string& version,
-                          const std::string& what) const {
+void Repository::Note(Severity severity, const std::string& version,
+                      const std::string& what) const {
   const std::string line =
       absl::StrCat("model '", work_->request.name, "'",
                    version.empty() ? "" : absl::StrCat(" version ", version),
@@ -419,7 +356,7 @@ void RepositoryImpl::Note(Severity severity, const std::string& version,
   }
 }
 
-void RepositoryImpl::Stop() {
+void Repository::Stop() {
   {
     const base::MutexLock lock(mutex_);
     if (stopped_) return;
@@ -432,15 +369,6 @@ void RepositoryImpl::Stop() {
   for (const WorkPtr& work : std::exchange(waiting_, {})) {
     Answer(*work, Stopped());
   }
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Repository>> Repository::Create(
-    const GrpcOptions& options, const GrpcEnvironment& environment) {
-  auto repository = std::make_unique<RepositoryImpl>(options, environment);
-  RKNND_RETURN_IF_ERROR(repository->Start());
-  return repository;
 }
 
 }  // namespace rknnd::transport

@@ -46,8 +46,8 @@ absl::StatusOr<ServedModel> RepositoryTable::Find(
       "' is not ready: ", why.empty() ? "it is being loaded" : why));
 }
 
-std::vector<Repository::Entry> RepositoryTable::Index() const {
-  std::vector<Repository::Entry> entries;
+std::vector<RepositoryTable::Entry> RepositoryTable::Index() const {
+  std::vector<Entry> entries;
   const base::MutexLock lock(mutex_);
   for (const auto& [name, model] : models_) {
     if (model.versions.empty()) {

@@ -16,9 +16,15 @@
 #include "absl/status/statusor.h"
 #include "base/posix/mutex.h"
 #include "daemon/core/terms/types.h"
-#include "daemon/transport/grpc/inference/repository.h"
 
 namespace rknnd::transport {
+
+// What a name and a version mean at one moment.
+struct ServedModel {
+  std::string name;
+  std::string version;
+  core::ModelId id{};
+};
 
 // A version is on its way through:
 //
@@ -32,9 +38,15 @@ namespace rknnd::transport {
 // Thread: any (Find, Index); loop (all else).
 class RepositoryTable {
  public:
+  // `state` as the protocol's clients know it: "READY", "LOADING",
+  // "UNLOADING", "UNAVAILABLE".
+  struct Entry {
+    std::string name, version, state, reason;
+  };
+
   [[nodiscard]] absl::StatusOr<ServedModel> Find(
       std::string_view name, std::string_view version) const;
-  [[nodiscard]] std::vector<Repository::Entry> Index() const;
+  [[nodiscard]] std::vector<Entry> Index() const;
 
   // It will be tried. RESOURCE_EXHAUSTED: it is new, and there are too many.
   absl::Status Add(const std::string& name);
