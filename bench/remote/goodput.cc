@@ -1,7 +1,9 @@
 // What a crowd is served: requests answered a second with eight connections and
 // with 1,000, each with as many calls open as it likes, and how much the
 // slowest tenth of the connections gets of what they get on average. The crowd
-// is that of crowd.cc, by itself.
+// is that of crowd.cc, by itself. Few and many take turns, as a shared machine
+// is not as quick from one ten seconds to the next, and the turn in the middle
+// counts.
 
 #include <algorithm>
 #include <fstream>
@@ -21,6 +23,7 @@ namespace rknnd::bench {
 namespace {
 
 constexpr int kFew = 8, kMany = 1000, kCallsEach = 10;
+constexpr int kTurns = 5;
 constexpr double kLeastGoodput = 0.9, kLeastOfSlowest = 0.5;
 // Answers of each connection that make a tenth of them tell something.
 constexpr double kAnswersEach = 10;
@@ -32,6 +35,13 @@ constexpr base::Nanoseconds kPatience = 300 * base::kSecond;
 struct Served {
   double seconds = 0, per_second = 0, slowest = 0;
   nlohmann::json counts;
+};
+
+struct Turn {
+  Served few, many;
+  [[nodiscard]] double goodput() const {
+    return few.per_second > 0 ? many.per_second / few.per_second : 0;
+  }
 };
 
 Served Serve(const RemoteBoard& board, const std::string& request,
@@ -79,21 +89,35 @@ void MeasureGoodput(double seconds, const std::string& scheduled,
       << InferRequest("means", "image", "FP32", {1, 3, 320, 320},
                       std::string(kFloatImageBytes, '\0'));
 
-  const Served few = Serve(board, request, kFew, seconds, scheduled);
-  const double long_enough =
-      few.per_second > 0 ? kAnswersEach * kMany / few.per_second : 0;
-  const Served many =
-      Serve(board, request, kMany,
-            std::min(kLongest, std::max(seconds, long_enough)), scheduled);
+  std::vector<Turn> turns;
+  for (int i = 0; i < kTurns; ++i) {
+    Turn turn;
+    turn.few = Serve(board, request, kFew, seconds, scheduled);
+    const double long_enough = turn.few.per_second > 0
+                                   ? kAnswersEach * kMany / turn.few.per_second
+                                   : 0;
+    turn.many =
+        Serve(board, request, kMany,
+              std::min(kLongest, std::max(seconds, long_enough)), scheduled);
+    turns.push_back(std::move(turn));
+  }
+  std::sort(turns.begin(), turns.end(),
+            [](const Turn& left, const Turn& right) {
+              return left.goodput() < right.goodput();
+            });
+  const auto& [few, many] = turns[kTurns / 2];
+  const double goodput = turns[kTurns / 2].goodput();
   figures->AddBeside("8 connections, 80 requests of 1.2 MB",
                      Text("%.0f answered a second, slowest %.2f of mean",
                           few.per_second, few.slowest),
                      few.counts);
-  figures->Add("1,000 connections, 10,000 requests: goodput",
-               Text("at least %.0f %% of that", 100 * kLeastGoodput),
-               Text("%.0f %% (%.0f answered a second)",
-                    100 * many.per_second / few.per_second, many.per_second),
-               many.per_second >= kLeastGoodput * few.per_second, many.counts);
+  figures->Add(
+      "1,000 connections, 10,000 requests: goodput",
+      Text("at least %.0f %% of that", 100 * kLeastGoodput),
+      Text("%.0f %% (%.0f answered a second; turns %.0f to %.0f %%)",
+           100 * goodput, many.per_second, 100 * turns.front().goodput(),
+           100 * turns.back().goodput()),
+      goodput >= kLeastGoodput, many.counts);
   figures->Add("  the slowest tenth of the connections",
                Text("at least %.0f %% of the mean", 100 * kLeastOfSlowest),
                Text("%.0f %%, in %.0f s", 100 * many.slowest, many.seconds),
