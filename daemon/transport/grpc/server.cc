@@ -14,6 +14,7 @@
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -301,7 +302,8 @@ void GrpcServerImpl::MakeRelay() {
   relay_.emplace(
       relay, loop_.get(), environment_.clock, environment_.failures, &peers_,
       tls_.get(), &live_calls_,
-      [this](base::UniqueFd connection) { Give(std::move(connection)); });
+      [this](base::UniqueFd connection) { Give(std::move(connection)); },
+      [] { malloc_trim(0); });
 }
 
 void GrpcServerImpl::Give(base::UniqueFd connection) {

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,10 @@ constexpr uint64_t kMuchKept = 8 << 20;
 constexpr base::Nanoseconds kAskAgain = 5 * base::kMillisecond;
 // The pool may be full so long before who holds most of it is ended.
 constexpr base::Nanoseconds kLongestFull = 2 * base::kSecond;
+// Of so many connections or more three quarters must have gone, and gRPC has so
+// long to free what it had for them.
+constexpr size_t kMany = 32;
+constexpr base::Nanoseconds kTrimAfter = 300 * base::kMillisecond;
 
 // Nobody else knows it, so nobody else can have bound the names.
 std::string NamePrefix() {
@@ -30,7 +35,8 @@ std::string NamePrefix() {
 
 Relay::Relay(const RelayOptions& options, base::EventLoop* loop,
              const base::Clock* clock, FailureLog* failures, PeerTable* peers,
-             TlsFiles* tls, const std::atomic<int64_t>* live_calls, Give give)
+             TlsFiles* tls, const std::atomic<int64_t>* live_calls, Give give,
+             Trim trim)
     : options_(options),
       loop_(loop),
       clock_(clock),
@@ -39,6 +45,7 @@ Relay::Relay(const RelayOptions& options, base::EventLoop* loop,
       tls_(tls),
       live_calls_(live_calls),
       give_(std::move(give)),
+      trim_(std::move(trim)),
       prefix_(NamePrefix()),
       scratch_(kMostRead),
       memory_(options.pool) {}
@@ -48,12 +55,14 @@ Relay::~Relay() {
   while (!connections_.empty()) connections_.begin()->first->End();
   if (retry_ != 0) loop_->CancelTimer(retry_);
   if (finish_ != 0) loop_->CancelTimer(finish_);
+  if (trimming_ != 0) loop_->CancelTimer(trimming_);
 }
 
 void Relay::Take(AcceptedConnection connection) {
   auto relayed = std::make_shared<RelayedConnection>(
       this, std::move(connection), absl::StrCat(prefix_, next_++));
   connections_.emplace(relayed.get(), relayed);
+  most_ = std::max(most_, connections_.size());
   relayed->Begin();
 }
 
@@ -109,6 +118,13 @@ void Relay::Retry() {
 void Relay::Forget(RelayedConnection* connection) {
   waiting_.erase(connection);
   connections_.erase(connection);
+  if (most_ >= kMany && connections_.size() <= most_ / 4 && trimming_ == 0) {
+    trimming_ = loop_->RunAfter(kTrimAfter, [this] {
+      trimming_ = 0;
+      most_ = connections_.size();
+      trim_();
+    });
+  }
   if (connections_.empty() && finished_ != nullptr) {
     loop_->Post(std::exchange(finished_, nullptr));
   }

@@ -48,12 +48,16 @@ class Relay {
  public:
   // Gives gRPC its end of a connection.
   using Give = std::function<void(base::UniqueFd)>;
+  // Gives the kernel back what is free in the heap.
+  using Trim = std::function<void()>;
 
   // All outlive it. `tls`: of connections over TCP; null: they have none.
-  // `live_calls`: how many gRPC holds.
+  // `live_calls`: how many gRPC holds. `trim`: called when most connections
+  // have gone, for whom gRPC's threads had heaps of their own.
   Relay(const RelayOptions& options, base::EventLoop* loop,
         const base::Clock* clock, FailureLog* failures, PeerTable* peers,
-        TlsFiles* tls, const std::atomic<int64_t>* live_calls, Give give);
+        TlsFiles* tls, const std::atomic<int64_t>* live_calls, Give give,
+        Trim trim);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -81,6 +85,7 @@ class Relay {
   TlsFiles* const tls_;
   const std::atomic<int64_t>* const live_calls_;
   const Give give_;
+  const Trim trim_;
 
   const std::string prefix_;  // of the sockets' names
   uint64_t next_ = 1;
@@ -90,6 +95,8 @@ class Relay {
   uint64_t kept_ = 0;    // bytes that the other side has not taken
   std::unordered_map<RelayedConnection*, std::shared_ptr<RelayedConnection>>
       connections_;
+  size_t most_ = 0;  // connections at one time, since it was trimmed
+  base::EventLoop::TimerId trimming_ = 0;
   std::unordered_set<RelayedConnection*> waiting_;
   base::EventLoop::TimerId retry_ = 0;
   // Since when somebody has waited for the pool.
