@@ -14,6 +14,7 @@
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -68,9 +69,9 @@ constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
 // meanwhile; of a message that is read all may come at once. gRPC would make it
 // as much as the network holds.
 constexpr int kUnreadBytes = 16 << 10;
-// That gRPC reads at once of one connection, and keeps ready for what a
-// connection may send next.
-constexpr int kPiece = 64 << 10;
+// That gRPC reads at once of one connection.
+constexpr uint64_t kLeastPiece = uint64_t{16} << 10;
+constexpr uint64_t kLargestPiece = uint64_t{1} << 20;
 // A message comes in frames of no more than this: each costs time, and gRPC's
 // own 16 KiB are many of them for a picture.
 constexpr int kFrameBytes = 1 << 20;
@@ -259,11 +260,17 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
 }
 
 void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
-  // No quota of gRPC's: the relay bounds what comes in. gRPC also counts room
-  // that it keeps for each connection and call, a megabyte of it at most; where
-  // that takes most of a quota it reads in pieces of 8 KiB, and where it takes
-  // all it cuts off anybody.
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kPiece);
+  grpc::ResourceQuota quota("rknnd");
+  // Above what the relay lets in: gRPC cuts off anybody where it is full.
+  quota.Resize(2 * options_.memory);
+  builder.SetResourceQuota(quota);
+  // gRPC keeps room for what a connection may send next, a megabyte if it may,
+  // and where that takes most of the quota it reads in pieces of 8 KiB.
+  builder.AddChannelArgument(
+      GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE,
+      static_cast<int>(std::clamp<uint64_t>(
+          options_.memory / std::max(1U, options_.connections), kLeastPiece,
+          kLargestPiece)));
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);

@@ -16,9 +16,6 @@ namespace {
 
 // So often it goes on by itself before others have their turn.
 constexpr int kRounds = 4;
-// What may be on its way to gRPC: the kernel would take three pieces of what is
-// read at a time. What the guard lets pass has been taken from the pool.
-constexpr int kOnTheWay = 1 << 20;
 // For what gRPC has left behind.
 constexpr base::Nanoseconds kLastAnswers = 2 * base::kSecond;
 
@@ -72,8 +69,6 @@ void RelayedConnection::Connect() {
     return End();
   }
   grpc_ = std::move(pair->first);
-  // As much of it as the kernel allows.
-  setsockopt(grpc_.get(), SOL_SOCKET, SO_SNDBUF, &kOnTheWay, sizeof(kOnTheWay));
   relay_->peers_->Add(name_, {connection_.address, stream_->names()});
   connected_ = true;
   relay_->give_(std::move(pair->second));
