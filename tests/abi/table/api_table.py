@@ -19,7 +19,7 @@ PROGRAMS = ("tests/programs/*.c", "tests/programs/*.py", "examples/memory/*.c",
 TESTS = ("client/rknnrt/api/*_test.cc", "client/rknnrt/*_test.cc",
          "tests/integration/*/*_test.cc")
 # Tests that show how something fails; only where no other uses it.
-_FAILURE = re.compile("Refuse|Error|Wrong|Impossible|Dead|NotSupported|Lacks|Fails")
+_FAILURE = re.compile("Refuse|Error|Wrong|Impossible|Dead|NotSupported|Lacks|Fails|CanOnly")
 
 # What works only in part, or where something is there. What is not here works as
 # the vendor's documents say.
