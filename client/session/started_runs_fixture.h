@@ -6,25 +6,19 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
 #include <utility>
 
 #include "base/posix/clock.h"
-#include "base/posix/socket.h"
 #include "client/include/rknn_api.h"
 #include "client/session/fake_daemon.h"
 #include "client/session/target.h"
+#include "client/session/target_fixture.h"
 
 namespace rknnd::client {
 
-inline constexpr uint32_t kContext = 0x4001;
 using Runs = FakeDaemon::Runs;
 
 inline bool CanBeRead(int fd, int timeout_ms = 0) {
@@ -34,43 +28,13 @@ inline bool CanBeRead(int fd, int timeout_ms = 0) {
 // For what must happen; for what must not, nothing is waited for.
 inline constexpr int kPatience = 60'000;
 
-class StartedRunsFixture : public testing::Test {
+class StartedRunsFixture : public TargetTest {
  protected:
-  SessionOptions Options() {
-    SessionOptions options;
-    options.dial = [path = daemon_.path()]() -> base::Expected<base::UniqueFd> {
-      auto socket = base::ConnectUnix(path);
-      if (socket.ok()) return socket;
-      return base::Error{base::Code::kUnavailable, "nobody is there"};
-    };
-    options.name = "the test's daemon";
-    return options;
-  }
-
   void SetUp() override { Open(Options()); }
   void Open(SessionOptions options) {
-    auto opened = Target::Open(std::move(options));
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    target_ = *std::move(opened);
+    ASSERT_NO_FATAL_FAILURE(TargetTest::Open(std::move(options)));
     MakeRunnable(kContext);
     daemon_.set_runs(Runs::kHold);
-  }
-
-  void MakeRunnable(uint32_t number) {
-    auto source = ModelSource::OfBytes(
-        std::as_bytes(std::span("model", strlen("model"))), std::nullopt);
-    ContextRequest request;
-    request.number = number;
-    ASSERT_TRUE(target_->CreateContext(request, *source).ok());
-    for (const Direction direction : {Direction::kInput, Direction::kOutput}) {
-      auto buffer = target_->AllocateBuffer(64, 0);
-      ASSERT_TRUE(buffer.ok());
-      Binding binding;
-      binding.buffer = buffer->number;
-      binding.size = 64;
-      binding.type = RKNN_TENSOR_FLOAT32;
-      ASSERT_TRUE(target_->Bind(number, direction, 0, binding).ok());
-    }
   }
 
   // Its buffer.
@@ -132,9 +96,6 @@ class StartedRunsFixture : public testing::Test {
 
   const base::MonotonicClock clock_{};
   StartedRun none_;
-  FakeDaemon daemon_{testing::TempDir() + "started_runs_test." +
-                     std::to_string(getpid()) + ".sock"};
-  std::shared_ptr<Target> target_;
 };
 
 }  // namespace rknnd::client
