@@ -1,6 +1,6 @@
 // Steps in the history of x86 CPUs that choose other kernels, by the names that
 // oneDNN gives them, and the bits of CPUID that tell one from the next. No code
-// of its own: the preloaded library (older_cpu.cc) has nothing but libc.
+// of its own: the module of Node.js (older_cpu.cc) has nothing but libc.
 
 #ifndef BENCH_PEERS_CPU_LEVEL_H_
 #define BENCH_PEERS_CPU_LEVEL_H_
@@ -10,8 +10,15 @@
 
 namespace rknnd::bench {
 
-// Names the level that the preloaded library pretends.
+// What the module of Node.js is told by (older_cpu.cc): where it lies, the
+// level that it pretends, and the marked library.
+inline constexpr char kOlderModuleVariable[] = "RKNND_OLDER_MODULE";
 inline constexpr char kOlderCpuVariable[] = "RKNND_OLDER_CPU";
+inline constexpr char kOlderLibraryVariable[] = "RKNND_OLDER_LIBRARY";
+
+// In the place of CPUID (marked_library.h): UD1, an instruction that is
+// undefined for ever and that compilers do not use for their traps.
+inline constexpr unsigned char kMark[] = {0x0f, 0xb9};
 
 // Registers of CPUID's leaves, those with features of vector units.
 struct CpuFeatures {

@@ -1,13 +1,14 @@
-// Levels of CPU that this machine can be measured at (cpu_level.h): by the
-// preloaded library (older_cpu.cc) and oneDNN's own variable, which both sides
-// are started with.
+// Levels of CPU that this machine can be measured at (cpu_level.h). rknnd is
+// told by oneDNN's own variable, by which its kernels go too; ONNX Runtime by a
+// module that answers its questions for the CPU (older_cpu.cc).
 
 #ifndef BENCH_PEERS_LEVEL_H_
 #define BENCH_PEERS_LEVEL_H_
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "bench/peers/cpu_level.h"
 
 namespace rknnd::bench {
 
@@ -16,23 +17,13 @@ inline constexpr char kNativeLevel[] = "native";
 
 struct Level {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> environment;
+  const CpuLevel* older = nullptr;  // none: the CPU as it is
 };
 
-// The newest whose features CPUID gives this process; kNativeLevel where CPUs
-// have no such levels.
-std::string LevelOfThisProcess();
-
-// Those of `names`, newest first; all that this machine can be measured at
-// where `names` is empty. Says which of them it cannot be and why. Where CPUID
-// cannot be made to fault it is the native level alone. Throws where a name is
-// none.
+// Those of `names`, newest first; all that this CPU has where `names` is empty.
+// Says which of them it does not have; where that is all of them, the native
+// level alone. Throws where a name is none.
 std::vector<Level> FindLevels(const std::vector<std::string>& names);
-
-// This program with that argument does no more than to say what it takes the
-// CPU for.
-inline constexpr char kLevelArgument[] = "--level-of-this-process";
-void SayLevelOfThisProcess();
 
 }  // namespace rknnd::bench
 

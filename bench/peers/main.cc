@@ -143,6 +143,18 @@ std::vector<ModelSet> FindModels(const Options& options) {
   return models;
 }
 
+std::vector<Level> LevelsToMeasure(const Options& options) {
+  std::vector<Level> levels = FindLevels(options.levels);
+  if (std::any_of(levels.begin(), levels.end(),
+                  [](const Level& level) { return level.older != nullptr; })) {
+    if (const auto ready = PrepareForOlderCpus(options.folder); !ready) {
+      std::printf("only the CPU as it is: %s\n", ready.error().message.c_str());
+      levels = {{kNativeLevel}};
+    }
+  }
+  return levels;
+}
+
 void Write(const std::vector<Table>& tables, const Options& options) {
   const Circumstances circumstances = {kOnnxRuntime, CpuName(), options.rounds,
                                        options.turn_milliseconds};
@@ -187,7 +199,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   const std::vector<ModelSet> models = FindModels(options);
-  const std::vector<Level> levels = FindLevels(options.levels);
+  const std::vector<Level> levels = LevelsToMeasure(options);
   const Placement placement = Placements().back();
   std::vector<Table> tables;
   for (const Level& level : levels) {
@@ -213,10 +225,6 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace rknnd::bench;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == kLevelArgument) {
-    SayLevelOfThisProcess();
-    return 0;
-  }
   if (!arguments.empty() && arguments[0] == kRunnerArgument) {
     return RunRknnd({arguments.begin() + 1, arguments.end()});
   }

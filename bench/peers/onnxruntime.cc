@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "bench/peers/marked_library.h"
 
 namespace rknnd::bench {
 namespace {
@@ -36,6 +37,18 @@ base::ChildProcess::Options In(const std::string& folder,
   return options;
 }
 
+// The library that its installed package loads, and the copy that is loaded in
+// its place for a level that is not the CPU's own.
+std::string Library(const std::string& folder) {
+  return folder +
+         "/node_modules/onnxruntime-node/bin/napi-v6/linux/x64/"
+         "libonnxruntime.so.1";
+}
+
+std::string MarkedLibrary(const std::string& folder) {
+  return folder + "/libonnxruntime-marked.so.1";
+}
+
 }  // namespace
 
 Expected<void> InstallOnnxRuntime(const std::string& folder) {
@@ -59,13 +72,26 @@ Expected<void> InstallOnnxRuntime(const std::string& folder) {
                    " (exit code " + std::to_string(*exit_code) + ")"};
 }
 
+Expected<void> PrepareForOlderCpus(const std::string& folder) {
+  std::error_code failed;
+  if (fs::exists(MarkedLibrary(folder), failed)) return {};
+  return MarkCpuid(Library(folder), MarkedLibrary(folder));
+}
+
 Side StartOnnxRuntime(const std::string& folder, const ModelSet& model,
                       const Level& level, int threads) {
   std::vector<std::string> arguments = SideArguments(model, threads);
   arguments.insert(arguments.begin(), kScript);
   base::ChildProcess::Options options =
       In(folder, "node", std::move(arguments));
-  options.environment = level.environment;
+  if (level.older != nullptr) {
+    // Node.js takes a file for a module by its ending.
+    options.environment = {
+        {kOlderModuleVariable,
+         base::ProgramFolder() + "/../lib/rknnd-older-cpu.node"},
+        {kOlderCpuVariable, std::string(level.older->name)},
+        {kOlderLibraryVariable, fs::absolute(MarkedLibrary(folder))}};
+  }
   return Side("ONNX Runtime", options);
 }
 

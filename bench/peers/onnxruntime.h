@@ -17,6 +17,10 @@ inline constexpr char kOnnxRuntime[] = "onnxruntime-node@1.30.0";
 // missing.
 base::Expected<void> InstallOnnxRuntime(const std::string& folder);
 
+// What StartOnnxRuntime needs for a level below the CPU's own; `folder` as
+// above.
+base::Expected<void> PrepareForOlderCpus(const std::string& folder);
+
 Side StartOnnxRuntime(const std::string& folder, const ModelSet& model,
                       const Level& level, int threads);
 

@@ -12,6 +12,8 @@ import {createInterface} from 'node:readline';
 
 // From the folder the benchmark installed it in, which is the current one.
 const require = createRequire(process.cwd() + '/');
+// Before the library: older_cpu.cc.
+if (process.env.RKNND_OLDER_MODULE) require(process.env.RKNND_OLDER_MODULE);
 const ort = require('onnxruntime-node');
 
 const arrays = {

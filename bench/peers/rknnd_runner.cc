@@ -139,8 +139,10 @@ Side StartRknnd(const ModelSet& model, const Level& level, int threads) {
   options.arguments = SideArguments(model, threads);
   options.arguments.insert(options.arguments.begin(),
                            {"/proc/self/exe", kRunnerArgument});
-  options.environment = level.environment;
-  options.environment.emplace_back("RKNND_TARGET", "local:");
+  options.environment = {{"RKNND_TARGET", "local:"}};
+  if (level.older != nullptr) {
+    options.environment.emplace_back("ONEDNN_MAX_CPU_ISA", level.older->onednn);
+  }
   options.dies_with_parent = true;
   return Side("rknnd", options);
 }
