@@ -104,11 +104,8 @@ Row Compare(const ModelSet& model, const Level& level, int threads,
     const double turn = options.turn_milliseconds * 1000.0;
     Turns ours(our_side, turn), theirs(their_side, turn);
     for (int round = 0; round < options.rounds; ++round) {
-      for (Turns* side : {&ours, &theirs}) {
-        // Helpers of the other side wait awake for a while.
-        if (threads > 1) SleepFor(0.02);
-        side->Take();
-      }
+      ours.Take();
+      theirs.Take();
     }
     row.our_microseconds = ours.Median();
     row.their_microseconds = theirs.Median();

@@ -2,6 +2,7 @@
 
 #include "bench/peers/side.h"
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,10 @@ Side::Side(std::string name, const base::ChildProcess::Options& options)
   process_ = *std::move(process);
   const std::string line = NextLine();
   if (line != "ready") throw std::runtime_error(name_ + ": " + line);
+  process_.Signal(SIGSTOP);
 }
+
+Side::~Side() { process_.Signal(SIGCONT); }
 
 std::vector<double> Side::Run(int count) {
   const std::string line = Ask("run " + std::to_string(count));
@@ -54,9 +58,12 @@ std::vector<std::vector<float>> Side::Outputs() {
 }
 
 std::string Side::Ask(const std::string& line) {
+  process_.Signal(SIGCONT);
   const auto told = process_.WriteLine(line);
   if (!told) throw std::runtime_error(name_ + ": " + told.error().message);
-  return NextLine();
+  std::string answer = NextLine();
+  process_.Signal(SIGSTOP);
+  return answer;
 }
 
 std::string Side::NextLine() {

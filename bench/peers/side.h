@@ -19,11 +19,17 @@
 
 namespace rknnd::bench {
 
+// Stopped by a signal while it has nothing to answer: threads of a library may
+// look for work for tens of milliseconds, on the CPUs of the other side.
+//
 // Thread: one. Throws std::runtime_error with the side's name.
 class Side {
  public:
   // On the CPUs that the calling process may use.
   Side(std::string name, const base::ChildProcess::Options& options);
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+  ~Side();
 
   std::vector<double> Run(int count);
   std::vector<std::vector<float>> Outputs();

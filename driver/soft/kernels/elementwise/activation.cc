@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "driver/soft/tiles/cpu_level.h"
+
 namespace rknnd::soft {
 namespace {
 
@@ -182,16 +184,18 @@ constexpr size_t kExp = static_cast<size_t>(Activation::kGeluTanh) + 1;
 constexpr size_t kErf = kExp + 1;
 
 FloatLoop Pick(size_t index) {
+  switch (CurrentCpuLevel()) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return kLoopsAvx512[index];
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return kLoopsAvx2[index];
-  }
+    case CpuLevel::kAvx512:
+    case CpuLevel::kAvx512Vnni:
+      return kLoopsAvx512[index];
+    case CpuLevel::kAvx2:
+    case CpuLevel::kAvx2Vnni:
+      return kLoopsAvx2[index];
 #endif
-  return kLoopsBase[index];
+    default:
+      return kLoopsBase[index];
+  }
 }
 
 }  // namespace

@@ -27,6 +27,15 @@ bool PaddedOut(const dnnl::memory::desc& packed,
   return packed.get_size() > given.get_size() + given.get_size() / 4;
 }
 
+// From row to row of a right-hand matrix with so many columns. Its rows are
+// read a few columns at a time: a KiB apart, they would share a few lines of a
+// cache.
+int64_t RowStep(int64_t columns) {
+  constexpr int64_t kSameLines = 1024 / sizeof(float);
+  constexpr int64_t kLine = 64 / sizeof(float);
+  return columns % kSameLines == 0 ? columns + kLine : columns;
+}
+
 // Matrices of these sizes that lie so in memory; with a stride of 0 there is
 // one for all of an axis.
 Desc Matrices(const Shape& batch, const Shape& batch_strides, int64_t rows,
@@ -180,14 +189,17 @@ DnnlProduct::Call DnnlProduct::ChooseCall(const KernelRequest& request,
       choose(Desc(call.b.dims(), kFloat, dnnl::memory::format_tag::any));
   if (!call.chosen) return call;
   // As the model has it, without what lies between the columns of a piece.
-  Shape b_batch = p.b_batch;
-  for (int64_t& stride : b_batch) stride = stride / p.n * piece.n;
   const bool turned = p.b_column != 1;
+  const int64_t step = turned ? p.k : RowStep(piece.n);
+  const int64_t size = turned ? piece.n : p.k;
+  Shape b_batch = p.b_batch;
+  for (int64_t& stride : b_batch) stride = stride / (p.k * p.n) * step * size;
   const Desc given = Matrices(piece.batch, b_batch, p.k, piece.n,
-                              turned ? 1 : piece.n, turned ? p.k : 1);
-  if (PaddedOut(call.chosen.weights_desc(), given)) {
+                              turned ? 1 : step, turned ? step : 1);
+  const std::string kernel = call.chosen.impl_info_str();
+  const bool as_rows = kernel.find("gemm") != std::string::npos && !turned;
+  if (as_rows || PaddedOut(call.chosen.weights_desc(), given)) {
     auto as_given = choose(given);
-    const std::string kernel = call.chosen.impl_info_str();
     if (as_given && as_given.impl_info_str() == kernel) {
       call.chosen = std::move(as_given);
     }
