@@ -121,7 +121,7 @@ struct RowLoops {
 // All functions of a level.
 template <class V>
 constexpr FloatKernels FloatKernelsOf(const char* name) {
-  return {name, TileLoops<V>::RunTile, TileLoops<V>::Depthwise,
+  return {name, V::kLanes, TileLoops<V>::RunTile, TileLoops<V>::Depthwise,
           RowLoops<V>::Run};
 }
 

@@ -84,6 +84,11 @@ struct Tile {
   size_t channels = 0;                 // 1 to kChannelBlock
   std::byte* output = nullptr;         // first channel of the first pixel
   size_t output_step = 0;              // bytes from pixel to pixel
+  // Channels that lie together in the output, and the bytes from the first of
+  // them to the first of the next: less than `channels` only where it is a
+  // multiple of the kernels' lanes.
+  size_t together = kChannelBlock;
+  size_t together_step = 0;
 };
 
 // Each channel by itself. The activations are floats; those of bytes, minus
@@ -138,6 +143,7 @@ struct ByteKernels {
 // Layers of floats.
 struct FloatKernels {
   const char* name = "";
+  size_t lanes = 1;  // channels of a vector
   void (*tile)(const Tile& tile, const TileEpilogue& epilogue) = nullptr;
   void (*depthwise)(const DepthwiseTile& tile,
                     const TileEpilogue& epilogue) = nullptr;

@@ -146,6 +146,29 @@ TEST(TileKernelsTest, TilesOfBytesAreTheSameToTheBitAtEachLevel) {
   }
 }
 
+// The same tile into an output in which fewer channels lie together, in blocks
+// of all pixels: `dense` has them all together.
+void ExpectTogether(const FloatKernels& kernels, Work work,
+                    const std::vector<float>& dense) {
+  const size_t channels = work.tile.channels, pixels = work.tile.count;
+  const size_t together = kernels.lanes;
+  const size_t blocks = (channels + together - 1) / together;
+  std::vector<float> out(blocks * pixels * together, 99.0F);
+  work.tile.output = reinterpret_cast<std::byte*>(out.data());
+  work.tile.output_step = together * sizeof(float);
+  work.tile.together = together;
+  work.tile.together_step = pixels * together * sizeof(float);
+  kernels.tile(work.tile, work.epilogue);
+  for (size_t c = 0; c < blocks * together; ++c) {
+    for (size_t p = 0; p < pixels; ++p) {
+      const float value =
+          out[(c / together * pixels + p) * together + c % together];
+      ASSERT_EQ(value, c < channels ? dense[p * channels + c] : 99.0F)
+          << kernels.name << " channel " << c;
+    }
+  }
+}
+
 TEST(TileKernelsTest, TilesOfFloatsAreNearPlainSumsAtEachLevel) {
   std::mt19937 random(21);  // NOLINT
   std::uniform_real_distribution<float> numbers(-1.0F, 1.0F);
@@ -182,6 +205,7 @@ TEST(TileKernelsTest, TilesOfFloatsAreNearPlainSumsAtEachLevel) {
         }
       }
       EXPECT_EQ(out.back(), 99.0F) << kernels.name;
+      ExpectTogether(kernels, work, out);
     }
   }
 }

@@ -248,9 +248,13 @@ struct TileLoops {
     }
     for (size_t g = 0; g < kGroups; ++g) {
       const size_t at = channel + g * kLanes;
-      FinishPixels<kPixels>(epilogue, results[g], at, tile.channels - at,
-                            tile.output + first * tile.output_step,
-                            tile.output_step);
+      // FinishPixels counts channels from here as if all lay together.
+      const size_t gap =
+          tile.together_step - tile.together * SizeOf(epilogue.output);
+      FinishPixels<kPixels>(
+          epilogue, results[g], at, tile.channels - at,
+          tile.output + at / tile.together * gap + first * tile.output_step,
+          tile.output_step);
     }
   }
 

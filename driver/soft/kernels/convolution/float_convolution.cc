@@ -27,6 +27,7 @@ constexpr size_t kBandBytes = size_t{96} << 10;
 // Of rows of pixels, whose bands take longer to fill than to read.
 constexpr size_t kRowsBandBytes = size_t{256} << 10;
 constexpr size_t kFloat = sizeof(float);
+constexpr auto kInBlock = static_cast<int64_t>(kChannelBlock);
 
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -101,11 +102,8 @@ class FloatConvolution final : public Kernel {
   }
   [[nodiscard]] uint32_t PartsFor(uint32_t cores) const override {
     if (has_rest_ && !IsWhole(phases_[0])) return 1;
-    int64_t rows = phases_[0].window.rows();
-    for (const Phase& phase : phases_) {
-      rows = std::min(rows, phase.window.rows());
-    }
-    return PartsOf({.operations = products_}, rows, cores);
+    return PartsOf({.operations = products_}, std::max(rows(), blocks()),
+                   cores);
   }
   absl::Status Run(Inputs inputs, Outputs outputs,
                    std::byte* scratch) const override;
@@ -113,11 +111,18 @@ class FloatConvolution final : public Kernel {
                        std::byte* scratch) const override;
 
  private:
+  // Where cores share it out: between rows, or between blocks of output
+  // channels where there are fewer rows than cores, as in sound and in text.
+  [[nodiscard]] int64_t rows() const;
+  [[nodiscard]] int64_t blocks() const;
+
   absl::Status MakePhase(const KernelRequest& request,
                          const FloatConvolutionSpec& spec,
                          const ConvolutionPhase& from);
-  void RunBand(const Phase& phase, const BandRows& rows, const float* input,
-               float* output, std::byte* scratch) const;
+  // All output channels of these rows, or of vectors of output channels those
+  // in some blocks of packed weights.
+  void RunBand(const Phase& phase, const BandRows& rows, const Range& blocks,
+               const float* input, float* output, std::byte* scratch) const;
   void FillBand(const Phase& phase, const BandRows& rows, const float* input,
                 float* band) const;
   // The same, the channels' rows apart.
@@ -132,8 +137,9 @@ class FloatConvolution final : public Kernel {
   void RunTile(const Phase& phase, Tile tile, const BandRows& rows,
                int64_t number, int64_t channel, float* output,
                std::byte* room) const;
-  // What is left of the epilogue, over these rows.
-  void FinishBand(const Phase& phase, const BandRows& rows, const float* answer,
+  // What is left of the epilogue, over these rows and channels.
+  void FinishBand(const Phase& phase, const BandRows& rows,
+                  const Range& channels, const float* answer,
                   const float* added, float* output) const;
   // Whether the phase makes all of the output.
   [[nodiscard]] bool IsWhole(const Phase& phase) const {
@@ -296,12 +302,30 @@ absl::Status FloatConvolution::Run(Inputs inputs, Outputs outputs,
   return absl::OkStatus();
 }
 
+int64_t FloatConvolution::rows() const {
+  int64_t rows = phases_[0].window.rows();
+  for (const Phase& phase : phases_) {
+    rows = std::min(rows, phase.window.rows());
+  }
+  return rows;
+}
+
+int64_t FloatConvolution::blocks() const {
+  const Phase& phase = phases_[0];
+  // Cores write to cache lines of their own.
+  const bool apart = kInBlock % output_.together == 0;
+  return phases_.size() == 1 && IsWhole(phase) && apart &&
+                 phase.lanes == Lanes::kOutputs && phase.packed.groups == 1
+             ? phase.packed.blocks()
+             : 1;
+}
+
 void FloatConvolution::FinishBand(const Phase& phase, const BandRows& rows,
-                                  const float* answer, const float* added,
-                                  float* output) const {
+                                  const Range& channels, const float* answer,
+                                  const float* added, float* output) const {
   const int64_t first = PixelOf(phase, phase.first[0], rows, 0);
   const int64_t count = (rows.end - rows.begin) * sides_[2] * output_.together;
-  for (int64_t c = 0; c < output_.channels; c += output_.together) {
+  for (int64_t c = channels.begin; c < channels.end; c += output_.together) {
     const int64_t begin = output_.At(rows.image, c, first);
     const Range elements = {begin, begin + count};
     for (int64_t i = begin; added != nullptr && i < elements.end; ++i) {
@@ -320,13 +344,19 @@ absl::Status FloatConvolution::RunPart(Part part, Inputs inputs,
       step_.adds() ? As<float>(inputs[step_.add_index()]) : nullptr;
   // The output may be the very tensor that is added.
   float* const answer = step_.adds() ? As<float>(scratch + apart_at_) : output;
+  const bool by_rows = part.count <= rows();
   for (const Phase& phase : phases_) {
-    const Range rows = ShareOf(part, phase.window.rows());
+    const Part whole;
+    const Range rows = ShareOf(by_rows ? part : whole, phase.window.rows());
+    const Range blocks = ShareOf(by_rows ? whole : part, phase.packed.blocks());
+    const Range channels =
+        ShareOf(by_rows ? whole : part, output_.channels, kInBlock);
     ForEachBand(phase.window, phase.band.output_rows, rows.begin, rows.end,
                 [&](const BandRows& band) {
-                  RunBand(phase, band, As<float>(inputs[0]), answer, scratch);
+                  RunBand(phase, band, blocks, As<float>(inputs[0]), answer,
+                          scratch);
                   if (has_rest_ && IsWhole(phase)) {
-                    FinishBand(phase, band, answer, added, output);
+                    FinishBand(phase, band, channels, answer, added, output);
                   }
                 });
   }
@@ -485,7 +515,7 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
         output + output_.At(rows.image, at % output_.channels,
                             PixelOf(phase, first, rows, number)));
   };
-  // As many channels at a time as lie together in the output.
+  // As many channels at a time as the loops can store.
   for (size_t done = 0; done < channels;) {
     const int64_t at = channel + static_cast<int64_t>(done);
     epilogue.bias = epilogue_.bias + at;
@@ -496,8 +526,15 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
       tile.output_step = channels * kFloat;
     } else {
       const auto own = static_cast<size_t>(at % output_.channels);
-      tile.channels = std::min({channels - done, together - own % together,
-                                static_cast<size_t>(output_.channels) - own});
+      tile.channels = std::min(channels - done,
+                               static_cast<size_t>(output_.channels) - own);
+      if (own % together != 0 || together % loops_.lanes != 0) {
+        tile.channels = std::min(tile.channels, together - own % together);
+      } else {
+        tile.together = together;
+        tile.together_step =
+            static_cast<size_t>(output_.pixels) * together * kFloat;
+      }
       tile.output = place(at);
       tile.output_step = together * static_cast<size_t>(step) * kFloat;
     }
@@ -521,8 +558,8 @@ void FloatConvolution::RunTile(const Phase& phase, Tile tile,
 }
 
 void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
-                               const float* input, float* output,
-                               std::byte* scratch) const {
+                               const Range& blocks, const float* input,
+                               float* output, std::byte* scratch) const {
   if (phase.lanes == Lanes::kPixels) {
     FillPlanes(phase, rows, input, As<float>(scratch));
     RunRows(phase, rows, output, scratch);
@@ -588,15 +625,13 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
         tile.runs = phase.offsets.size();
         tile.cells = static_cast<size_t>(packed.cells());
         for (int64_t group = 0; group < packed.groups; ++group) {
-          for (int64_t block = 0; block < packed.blocks(); ++block) {
+          for (int64_t block = blocks.begin; block < blocks.end; ++block) {
             StopPoint();
             tile.weights = phase.weights + packed.OffsetOf(group, block);
             tile.weight_step = packed.StepOf(block);
             tile.channels = static_cast<size_t>(packed.ChannelsOf(block));
             RunTile(phase, tile, rows, number,
-                    group * packed.outputs +
-                        block * static_cast<int64_t>(kChannelBlock),
-                    output, room);
+                    group * packed.outputs + block * kInBlock, output, room);
           }
           for (size_t p = 0; p < count; ++p) pixels[p] += each_in;
         }

@@ -276,5 +276,39 @@ TEST(FloatConvolutionTest, IsTheDefinition) {
   }
 }
 
+// Of sound or text: one row, which the cores have no rows of to share.
+TEST(FloatConvolutionTest, OneRowIsSharedBetweenBlocksOfChannels) {
+  constexpr int64_t kSteps = 300, kInputs = 20, kOutputs = 100, kTaps = 3;
+  std::mt19937 random(7);
+  FloatConvolutionSpec spec;
+  spec.input = {DataType::kFloat32, {1, kInputs, kSteps}, {}};
+  spec.output = {DataType::kFloat32, {1, kOutputs, kSteps}, {}};
+  ConvolutionPhase phase;
+  phase.kernel = {kTaps};
+  phase.strides = phase.output_steps = {1};
+  phase.dilations = {8};
+  phase.pads = {16};
+  phase.outputs = {kSteps};
+  phase.output_first = {Shape{0}};
+  phase.weights.resize(size_t{kOutputs * kInputs * kTaps});
+  for (float& weight : phase.weights) {
+    weight = static_cast<float>(random() % 2001) * 1e-3F - 1.0F;
+  }
+  spec.phases.push_back(phase);
+  Graph graph;
+  Node node;
+  for (const int block : {1, 8, 16}) {
+    spec.input.placement.block = spec.output.placement.block = block;
+    Expect(spec, random);
+    testing::TestWeights weights;
+    const auto kernel = MakeFloatConvolution(
+        {NodeView(graph, node), {&spec.input, 1}, {&spec.output, 1}, weights},
+        spec, CurrentCpuLevel());
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    EXPECT_EQ((*kernel)->PartsFor(3), 3U) << block;
+    EXPECT_EQ((*kernel)->PartsFor(8), 4U) << block;
+  }
+}
+
 }  // namespace
 }  // namespace rknnd::soft
