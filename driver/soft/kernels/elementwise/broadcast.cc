@@ -58,4 +58,31 @@ absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request) {
       to, {BroadcastStrides(a, to), BroadcastStrides(b, to), DenseStrides(to)});
 }
 
+std::optional<ChannelGate> FindChannelGate(const KernelRequest& request) {
+  constexpr size_t kFirstSide = 2;
+  const TensorSpec& output = request.outputs[0];
+  const Shape& shape = output.shape;
+  const int64_t block = output.placement.block;
+  if ((block != 8 && block != 16) || shape.size() <= kFirstSide) {
+    return std::nullopt;
+  }
+  const auto blocked = [&](const TensorSpec& input) {
+    return input.placement.block == block &&
+           input.shape.size() == shape.size() && input.shape[1] == shape[1];
+  };
+  for (const size_t i : {size_t{1}, size_t{0}}) {
+    const TensorSpec& gate = request.inputs[i];
+    const TensorSpec& other = request.inputs[1 - i];
+    if (!blocked(gate) || !blocked(other) || other.shape != shape ||
+        (gate.shape[0] != 1 && gate.shape[0] != shape[0]) ||
+        ProductOf(gate.shape, kFirstSide, shape.size()) != 1) {
+      continue;
+    }
+    const int64_t blocks = (shape[1] + block - 1) / block;
+    return ChannelGate{i, block, gate.shape[0] * blocks,
+                       ProductOf(shape, kFirstSide, shape.size())};
+  }
+  return std::nullopt;
+}
+
 }  // namespace rknnd::soft

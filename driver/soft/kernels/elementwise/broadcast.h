@@ -5,15 +5,18 @@
 #ifndef DRIVER_SOFT_KERNELS_ELEMENTWISE_BROADCAST_H_
 #define DRIVER_SOFT_KERNELS_ELEMENTWISE_BROADCAST_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "driver/soft/kernels/checks.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/kernels/stop.h"
 
 namespace rknnd::soft {
 
@@ -29,6 +32,42 @@ bool MayBlockBroadcast(const NodeView& node, size_t i, int block);
 
 // The loop over the request's two inputs and its output, blocked or dense.
 absl::StatusOr<StridedLoop<3>> LoopOver(const KernelRequest& request);
+
+// Two inputs in blocks of channels of which one has a single pixel: the gate of
+// a squeeze-and-excite layer, or a bias. Each block of it meets all pixels of
+// the other's.
+struct ChannelGate {
+  size_t input = 1;    // which of the two it is
+  int64_t block = 16;  // channels: 8 or 16
+  int64_t blocks = 1;  // of it, those of all its images
+  int64_t pixels = 1;  // of the other input
+};
+// Empty: they do not broadcast so.
+std::optional<ChannelGate> FindChannelGate(const KernelRequest& request);
+
+// to = function(x, the gate's number) for some elements of x, which begin at a
+// multiple of the block.
+template <int64_t kBlock, class F>
+void RunGate(const ChannelGate& gate, Range elements, const float* x,
+             const float* gates, float* to, F function) {
+  const int64_t in_block = gate.pixels * kBlock;
+  for (int64_t i = elements.begin; i < elements.end;) {
+    StopPoint();
+    const int64_t block = i / in_block;
+    std::array<float, kBlock> numbers;
+    std::memcpy(numbers.data(), gates + block % gate.blocks * kBlock,
+                sizeof numbers);
+    const int64_t end = std::min((block + 1) * in_block, elements.end);
+    for (; i < end; i += kBlock) {
+      // `to` may be `x`, which compilers must not have to think about.
+      std::array<float, kBlock> results;
+      for (size_t c = 0; c < kBlock; ++c) {
+        results[c] = function(x[static_cast<size_t>(i) + c], numbers[c]);
+      }
+      std::memcpy(to + i, results.data(), sizeof results);
+    }
+  }
+}
 
 // One run of n elements, each operand by its step. What networks are made of is
 // spelt out so that compilers turn it into vectors.

@@ -150,12 +150,39 @@ MadeKernel MakeBinary(const KernelRequest& request, BinaryLoop run) {
 }
 
 template <class F>
+void RunGateOf(const ChannelGate& gate, Range range, Inputs inputs,
+               float* out) {
+  constexpr int64_t kNarrow = 8, kWide = 16;
+  const auto* gates = As<float>(inputs[gate.input]);
+  const auto* x = As<float>(inputs[1 - gate.input]);
+  const bool wide = gate.block == kWide;
+  const auto run = [&](auto function) {
+    if (wide) return RunGate<kWide>(gate, range, x, gates, out, function);
+    RunGate<kNarrow>(gate, range, x, gates, out, function);
+  };
+  if (gate.input == 1) return run(F());
+  run([](float a, float b) { return F()(b, a); });
+}
+
+template <class F>
 MadeKernel MakeArithmetic(const KernelRequest& request) {
   RKNND_RETURN_IF_ERROR(CheckEpilogue(request));
   const TensorSpec& spec = request.outputs[0];
   if (spec.type == DataType::kFloat32) {
-    RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
     EpilogueStep step(request);
+    if (const auto gate = FindChannelGate(request)) {
+      const int64_t count = PhysicalElements(spec);
+      return MakeSharedKernel(
+          request, [gate = *gate, count, step, spec](
+                       Inputs inputs, Outputs outputs, Part part) {
+            const Range range = ShareOf(part, count, kElementUnit);
+            auto* out = As<float>(outputs[0]);
+            RunGateOf<F>(gate, range, inputs, out);
+            step.Activate(out, range);
+            ClearPadding(spec, out, range);
+          });
+    }
+    RKNND_ASSIGN_OR_RETURN(StridedLoop<3> loop, LoopOver(request));
     return MakeSharedKernel(
         request, [loop = std::move(loop), step, spec](
                      Inputs inputs, Outputs outputs, Part part) {

@@ -79,6 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
                     [] { return BinaryNode("Mul", kPerChannel, 19); }},
         ElementCase{"DivChannel",
                     [] { return BinaryNode("Div", kPerChannel, 19); }},
+        ElementCase{"SubFromChannelOfEachImage",
+                    [] {
+                      return OneNode("Sub")
+                          .Values({2, 19, 1, 1}, Noise(38, 7))
+                          .Values(kShape, Noise(kCount));
+                    }},
         ElementCase{"MaxNumber", [] { return BinaryNode("Max", {1}, 1); }},
         ElementCase{"SquareRoot",
                     [] { return Unary("Pow").Floats({}, {2.0F}); }},
