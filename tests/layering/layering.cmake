@@ -67,6 +67,10 @@ set(never "accept|pipe|epoll_create|dup|creat|inotify_init")
 # Those that one file alone makes, where the receive rules are.
 set(socket_calls "socket|socketpair|accept4|eventfd|recvmsg|recvmmsg|recv|recvfrom")
 set(socket_home "base/posix/socket.cc")
+# What the CPU can do is asked in one file alone: whoever asked by itself would
+# not follow the level that tests and comparisons set.
+set(cpu_questions "__builtin_cpu_supports|__get_cpuid|__get_cpuid_count|__cpuid|getauxval")
+set(cpu_home "driver/soft/tiles/cpu_level.cc")
 
 set(faults "")
 function(fault file text)
@@ -163,6 +167,13 @@ function(check_calls file text)
     foreach(call IN LISTS calls)
       string(REGEX MATCH "[a-z_0-9]+" name "${call}")
       fault(${file} "calls '${name}', which belongs to ${socket_home}")
+    endforeach()
+  endif()
+  if(file MATCHES "^driver/" AND NOT file STREQUAL cpu_home)
+    string(REGEX MATCHALL "[^A-Za-z0-9_.>](${cpu_questions})[ \n]*\\(" calls "${text}")
+    foreach(call IN LISTS calls)
+      string(REGEX MATCH "[a-z_]+" name "${call}")
+      fault(${file} "calls '${name}', which belongs to ${cpu_home}")
     endforeach()
   endif()
   if(file MATCHES "^daemon/core/" AND NOT file MATCHES "(_test\\.cc$|/testing/)"

@@ -89,4 +89,8 @@ expect(pass tests/a.h "const std::string& socket() const { return socket_; }\n")
 expect(pass client/session/a.cc "base::UniqueFd socket(connect(path));\n")
 expect("without its close-on-exec flag" client/session/a.cc "if (x) {} else return\n  open(path);\n")
 
+# The level of CPU.
+expect("belongs to driver/soft/tiles/cpu_level.cc" driver/soft/kernels/a.cc "if (__builtin_cpu_supports(\"avx2\")) return kWide;\n")
+expect(pass driver/soft/tiles/cpu_level.cc "if (__builtin_cpu_supports(\"avx2\")) return kWide;\n")
+
 file(REMOVE_RECURSE ${SCRATCH})
