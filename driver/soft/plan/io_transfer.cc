@@ -7,6 +7,7 @@
 #include "base/values/half.h"
 #include "driver/soft/plan/quantized_transfer.h"
 #include "driver/soft/plan/transfer_walk.h"
+#include "driver/soft/tiles/turn_floats.h"
 
 namespace rknnd::soft {
 
@@ -131,115 +132,143 @@ void Normalise(const PortConversion& conversion, int64_t channel, int64_t there,
 
 void ReadFloats(const ClientLayout& layout, const std::byte* client,
                 const TensorSpec& spec, float* tensor, float* pixels,
-                const PortConversion& conversion) {
+                const PortConversion& conversion, Part part) {
   const Inside inside(spec, layout);
   const bool normalises = conversion.normalises() && !layout.as_is;
   const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
-  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
-                         int64_t first, int64_t count, int64_t at) {
-    const std::byte* from = client + at * size;
-    float* to = tensor + inside.At(n, channel, first);
-    if (inside.block == 1 && layout.pitch == 1) {
-      ToFloat(layout.type, from, count, to);
-      if (normalises) Normalise(conversion, channel, 1, 1, count, to);
-      return;
-    }
-    ToFloat(layout.type, from, count * layout.pitch, pixels);
-    if (normalises) {
-      Normalise(conversion, channel, there, layout.pitch, count, pixels);
-    }
-    if (inside.block == 1) {
-      SplitPixels(pixels, count, layout.pitch, there, to, inside.pixels);
-      return;
-    }
-    for (int64_t c = 0; c < there;) {
-      // Up to the end of a block of the tensor.
-      int64_t length =
-          std::min(there - c, inside.block - (channel + c) % inside.block);
-      float* target = tensor + inside.At(n, channel + c, first);
-      for (int64_t p = 0; p < count; ++p) {
-        const float* pixel = pixels + p * layout.pitch + c;
-        for (int64_t i = 0; i < length; ++i) {
-          target[p * inside.block + i] = pixel[i];
+  ForEachRun(
+      layout, part,
+      [&](int64_t n, int64_t channel, int64_t there, int64_t first,
+          int64_t count, int64_t at) {
+        const std::byte* from = client + at * size;
+        float* to = tensor + inside.At(n, channel, first);
+        if (inside.block == 1 && layout.pitch == 1) {
+          ToFloat(layout.type, from, count, to);
+          if (normalises) Normalise(conversion, channel, 1, 1, count, to);
+          return;
         }
-      }
-      c += length;
-    }
-  });
-  ClearPadding(layout, inside, tensor);
+        ToFloat(layout.type, from, count * layout.pitch, pixels);
+        if (normalises) {
+          Normalise(conversion, channel, there, layout.pitch, count, pixels);
+        }
+        if (inside.block == 1) {
+          SplitPixels(pixels, count, layout.pitch, there, to, inside.pixels);
+          return;
+        }
+        for (int64_t c = 0; c < there;) {
+          // Up to the end of a block of the tensor.
+          int64_t length =
+              std::min(there - c, inside.block - (channel + c) % inside.block);
+          float* target = tensor + inside.At(n, channel + c, first);
+          for (int64_t p = 0; p < count; ++p) {
+            const float* pixel = pixels + p * layout.pitch + c;
+            for (int64_t i = 0; i < length; ++i) {
+              target[p * inside.block + i] = pixel[i];
+            }
+          }
+          c += length;
+        }
+      });
+  if (part.index == 0) ClearPadding(layout, inside, tensor);
+}
+
+// Blocks of channels to planes of floats, a block at a time: so each cache line
+// of the tensor is read once.
+void WritePlanes(const ClientLayout& layout, float* client,
+                 const Inside& inside, const float* tensor, Part part) {
+  ClientLayout blocks = layout;
+  blocks.group = inside.block;
+  blocks.plane = layout.plane * inside.block;
+  ForEachRun(blocks, part,
+             [&](int64_t n, int64_t channel, int64_t there, int64_t first,
+                 int64_t count, int64_t at) {
+               TurnFloats(tensor + inside.At(n, channel, first), inside.block,
+                          count, there, client + at, layout.plane);
+             });
 }
 
 void WriteFloats(const ClientLayout& layout, std::byte* client,
-                 const TensorSpec& spec, const float* tensor, float* pixels) {
+                 const TensorSpec& spec, const float* tensor, float* pixels,
+                 Part part) {
   const Inside inside(spec, layout);
+  if (inside.block > 1 && layout.pitch == 1 && layout.group == 1 &&
+      layout.type == TensorType::kFloat32 &&
+      reinterpret_cast<uintptr_t>(client) % alignof(float) == 0) {
+    WritePlanes(layout, reinterpret_cast<float*>(client), inside, tensor, part);
+    return;
+  }
   const auto size = static_cast<int64_t>(driver::ElementSize(layout.type));
-  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
-                         int64_t first, int64_t count, int64_t at) {
-    std::byte* to = client + at * size;
-    const float* from = tensor + inside.At(n, channel, first);
-    if (inside.block == 1 && layout.pitch == 1) {
-      FromFloat(layout.type, from, count, to);
-      return;
-    }
-    if (inside.block == 1) {
-      JoinPixels(from, inside.pixels, count, layout.pitch, there, pixels);
-    } else {
-      for (int64_t c = 0; c < there;) {
-        int64_t length =
-            std::min(there - c, inside.block - (channel + c) % inside.block);
-        const float* source = tensor + inside.At(n, channel + c, first);
-        for (int64_t p = 0; p < count; ++p) {
-          float* pixel = pixels + p * layout.pitch + c;
-          for (int64_t i = 0; i < length; ++i) {
-            pixel[i] = source[p * inside.block + i];
+  ForEachRun(
+      layout, part,
+      [&](int64_t n, int64_t channel, int64_t there, int64_t first,
+          int64_t count, int64_t at) {
+        std::byte* to = client + at * size;
+        const float* from = tensor + inside.At(n, channel, first);
+        if (inside.block == 1 && layout.pitch == 1) {
+          FromFloat(layout.type, from, count, to);
+          return;
+        }
+        if (inside.block == 1) {
+          JoinPixels(from, inside.pixels, count, layout.pitch, there, pixels);
+        } else {
+          for (int64_t c = 0; c < there;) {
+            int64_t length = std::min(
+                there - c, inside.block - (channel + c) % inside.block);
+            const float* source = tensor + inside.At(n, channel + c, first);
+            for (int64_t p = 0; p < count; ++p) {
+              float* pixel = pixels + p * layout.pitch + c;
+              for (int64_t i = 0; i < length; ++i) {
+                pixel[i] = source[p * inside.block + i];
+              }
+            }
+            c += length;
+          }
+          for (int64_t p = 0; there < layout.pitch && p < count; ++p) {
+            std::fill(pixels + p * layout.pitch + there,
+                      pixels + (p + 1) * layout.pitch, 0.0F);
           }
         }
-        c += length;
-      }
-      for (int64_t p = 0; there < layout.pitch && p < count; ++p) {
-        std::fill(pixels + p * layout.pitch + there,
-                  pixels + (p + 1) * layout.pitch, 0.0F);
-      }
-    }
-    FromFloat(layout.type, pixels, count * layout.pitch, to);
-  });
+        FromFloat(layout.type, pixels, count * layout.pitch, to);
+      });
 }
 
 // Integers keep their type.
 template <class T>
 void ReadIntegers(const ClientLayout& layout, const std::byte* client,
-                  const TensorSpec& spec, T* tensor) {
+                  const TensorSpec& spec, T* tensor, Part part) {
   const Inside inside(spec, layout);
-  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
-                         int64_t first, int64_t count, int64_t at) {
-    for (int64_t c = 0; c < there; ++c) {
-      T* to = tensor + inside.At(n, channel + c, first);
-      for (int64_t p = 0; p < count; ++p) {
-        to[p] = Load<T>(client, at + p * layout.pitch + c);
-      }
-    }
-  });
+  ForEachRun(layout, part,
+             [&](int64_t n, int64_t channel, int64_t there, int64_t first,
+                 int64_t count, int64_t at) {
+               for (int64_t c = 0; c < there; ++c) {
+                 T* to = tensor + inside.At(n, channel + c, first);
+                 for (int64_t p = 0; p < count; ++p) {
+                   to[p] = Load<T>(client, at + p * layout.pitch + c);
+                 }
+               }
+             });
 }
 
 template <class T>
 void WriteIntegers(const ClientLayout& layout, std::byte* client,
-                   const TensorSpec& spec, const T* tensor) {
+                   const TensorSpec& spec, const T* tensor, Part part) {
   const Inside inside(spec, layout);
-  ForEachRun(layout, [&](int64_t n, int64_t channel, int64_t there,
-                         int64_t first, int64_t count, int64_t at) {
-    for (int64_t c = 0; c < there; ++c) {
-      const T* from = tensor + inside.At(n, channel + c, first);
-      for (int64_t p = 0; p < count; ++p) {
-        Store(client, at + p * layout.pitch + c, from[p]);
-      }
-    }
-    // Channels that fill up the last block.
-    for (int64_t c = there; c < layout.pitch; ++c) {
-      for (int64_t p = 0; p < count; ++p) {
-        Store(client, at + p * layout.pitch + c, T{});
-      }
-    }
-  });
+  ForEachRun(layout, part,
+             [&](int64_t n, int64_t channel, int64_t there, int64_t first,
+                 int64_t count, int64_t at) {
+               for (int64_t c = 0; c < there; ++c) {
+                 const T* from = tensor + inside.At(n, channel + c, first);
+                 for (int64_t p = 0; p < count; ++p) {
+                   Store(client, at + p * layout.pitch + c, from[p]);
+                 }
+               }
+               // Channels that fill up the last block.
+               for (int64_t c = there; c < layout.pitch; ++c) {
+                 for (int64_t p = 0; p < count; ++p) {
+                   Store(client, at + p * layout.pitch + c, T{});
+                 }
+               }
+             });
 }
 
 template <class F>
@@ -278,38 +307,40 @@ size_t TransferScratch(const Shape& shape) {
 
 void ReadInput(const ClientLayout& layout, const std::byte* client,
                const TensorSpec& inside, std::byte* tensor, std::byte* scratch,
-               const PortConversion& conversion) {
+               const PortConversion& conversion, Part part) {
   if (conversion.quantization.has_value()) {
     ReadQuantizedPort(layout, client, inside, tensor,
-                      reinterpret_cast<float*>(scratch), conversion);
+                      reinterpret_cast<float*>(scratch), conversion, part);
     return;
   }
   if (inside.type == DataType::kFloat32) {
     ReadFloats(layout, client, inside, reinterpret_cast<float*>(tensor),
-               reinterpret_cast<float*>(scratch), conversion);
+               reinterpret_cast<float*>(scratch), conversion, part);
     return;
   }
   WithIntegerType(inside.type, [&]<class T>(T) {
-    ReadIntegers(layout, client, inside, reinterpret_cast<T*>(tensor));
+    ReadIntegers(layout, client, inside, reinterpret_cast<T*>(tensor), part);
   });
 }
 
 void WriteOutput(const ClientLayout& layout, std::byte* client,
                  const TensorSpec& inside, const std::byte* tensor,
-                 std::byte* scratch, const PortConversion& conversion) {
+                 std::byte* scratch, const PortConversion& conversion,
+                 Part part) {
   if (conversion.quantization.has_value()) {
     WriteQuantizedPort(layout, client, inside, tensor,
                        reinterpret_cast<float*>(scratch),
-                       *conversion.quantization);
+                       *conversion.quantization, part);
     return;
   }
   if (inside.type == DataType::kFloat32) {
     WriteFloats(layout, client, inside, reinterpret_cast<const float*>(tensor),
-                reinterpret_cast<float*>(scratch));
+                reinterpret_cast<float*>(scratch), part);
     return;
   }
   WithIntegerType(inside.type, [&]<class T>(T) {
-    WriteIntegers(layout, client, inside, reinterpret_cast<const T*>(tensor));
+    WriteIntegers(layout, client, inside, reinterpret_cast<const T*>(tensor),
+                  part);
   });
 }
 

@@ -22,13 +22,15 @@ namespace rknnd::soft {
 // Scratch that the functions below need for tensors of this layout.
 size_t TransferScratch(const Shape& shape);
 
-// `inside` is dense, or blocked where it is 4-D and float32 or 8-bit.
+// `inside` is dense, or blocked where it is 4-D and float32 or 8-bit. Parts of
+// one transfer may run at once, each with scratch of its own.
 void ReadInput(const ClientLayout& layout, const std::byte* client,
                const TensorSpec& inside, std::byte* tensor, std::byte* scratch,
-               const PortConversion& conversion = {});
+               const PortConversion& conversion = {}, Part part = {});
 void WriteOutput(const ClientLayout& layout, std::byte* client,
                  const TensorSpec& inside, const std::byte* tensor,
-                 std::byte* scratch, const PortConversion& conversion = {});
+                 std::byte* scratch, const PortConversion& conversion = {},
+                 Part part = {});
 
 }  // namespace rknnd::soft
 

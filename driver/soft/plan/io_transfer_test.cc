@@ -123,21 +123,25 @@ TEST(IoTransferTest, EveryInputFormatIsReadRight) {
       Put(c.format.type, client.data() + 1, Offset(*layout, n, ch, h, w),
           ValueAt(n, ch, h, w));
     });
-    std::vector<float> tensor(spec.bytes() / 4, -1.0F);
-    std::vector<std::byte> scratch(TransferScratch(c.shape));
-
-    ReadInput(*layout, client.data() + 1, spec,
-              reinterpret_cast<std::byte*>(tensor.data()), scratch.data());
-
-    std::vector<float> wanted(tensor.size(), 0.0F);  // padding is zero
+    std::vector<float> wanted(spec.bytes() / 4, 0.0F);  // padding is zero
     ForEach(c.shape, [&](auto n, auto ch, auto h, auto w) {
       wanted[static_cast<size_t>(InsideOffset(c.shape, c.block, n, ch, h, w))] =
           ValueAt(n, ch, h, w);
     });
-    ASSERT_EQ(tensor, wanted)
-        << ShapeText(c.shape) << " block " << c.block << " "
-        << driver::TensorTypeName(c.format.type) << " "
-        << driver::TensorLayoutName(c.format.layout);
+    std::vector<std::byte> scratch(TransferScratch(c.shape));
+    for (const uint32_t parts : {1U, 3U}) {
+      std::vector<float> tensor(wanted.size(), -1.0F);
+      for (uint32_t part = parts; part > 0; --part) {
+        ReadInput(*layout, client.data() + 1, spec,
+                  reinterpret_cast<std::byte*>(tensor.data()), scratch.data(),
+                  {}, {part - 1, parts});
+      }
+      ASSERT_EQ(tensor, wanted)
+          << ShapeText(c.shape) << " block " << c.block << " "
+          << driver::TensorTypeName(c.format.type) << " "
+          << driver::TensorLayoutName(c.format.layout) << ", " << parts
+          << " parts";
+    }
   }
   EXPECT_GT(tried, 150);
 }
@@ -156,22 +160,30 @@ TEST(IoTransferTest, EveryOutputFormatIsWrittenRightAndNothingElse) {
       tensor[static_cast<size_t>(InsideOffset(c.shape, c.block, n, ch, h, w))] =
           ValueAt(n, ch, h, w);
     });
-    std::vector<std::byte> client(layout->bytes + 1, std::byte{0x55});
     std::vector<std::byte> scratch(TransferScratch(c.shape));
-
-    WriteOutput(*layout, client.data() + 1, spec,
-                reinterpret_cast<const std::byte*>(tensor.data()),
-                scratch.data());
-
-    int wrong = 0;
-    ForEach(c.shape, [&](auto n, auto ch, auto h, auto w) {
-      wrong += Get(c.format.type, client.data() + 1,
-                   Offset(*layout, n, ch, h, w)) != ValueAt(n, ch, h, w);
-    });
-    ASSERT_EQ(wrong, 0) << ShapeText(c.shape) << " block " << c.block << " "
-                        << driver::TensorTypeName(c.format.type) << " "
-                        << driver::TensorLayoutName(c.format.layout);
-    EXPECT_EQ(client[0], std::byte{0x55});
+    // One byte off every alignment, and as programs allocate.
+    for (const size_t start : {size_t{1}, size_t{4}}) {
+      for (const uint32_t parts : {1U, 3U}) {
+        std::vector<std::byte> client(start + layout->bytes + 1,
+                                      std::byte{0x55});
+        for (uint32_t part = parts; part > 0; --part) {
+          WriteOutput(*layout, client.data() + start, spec,
+                      reinterpret_cast<const std::byte*>(tensor.data()),
+                      scratch.data(), {}, {part - 1, parts});
+        }
+        int wrong = 0;
+        ForEach(c.shape, [&](auto n, auto ch, auto h, auto w) {
+          wrong += Get(c.format.type, client.data() + start,
+                       Offset(*layout, n, ch, h, w)) != ValueAt(n, ch, h, w);
+        });
+        ASSERT_EQ(wrong, 0) << ShapeText(c.shape) << " block " << c.block << " "
+                            << driver::TensorTypeName(c.format.type) << " "
+                            << driver::TensorLayoutName(c.format.layout)
+                            << " from " << start << ", " << parts << " parts";
+        EXPECT_EQ(client[start - 1], std::byte{0x55});
+        EXPECT_EQ(client.back(), std::byte{0x55});
+      }
+    }
   }
   EXPECT_GT(tried, 100);
 }

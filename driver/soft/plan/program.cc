@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/memory/fault_guard.h"
 #include "driver/soft/attached_memory.h"
+#include "driver/soft/kernels/work.h"
 #include "driver/soft/plan/frame_transfer.h"
 #include "driver/soft/plan/io_transfer.h"
 
@@ -143,20 +144,30 @@ absl::Status Program::Transfer(const Step& step, uint32_t slice,
                         static_cast<size_t>(layout->slice_bytes));
   const TensorSpec& spec = (reads ? input_tensors : output_tensors)[step.port];
   const Operand& tensor = operands[step.first_operand];
-  const bool there = driver::Guarded(range, [&] {
-    if (reads) {
-      ReadInput(*layout, range.data(), spec, memory.arena + tensor.offset,
-                memory.scratch, port.conversion());
-    } else {
-      WriteOutput(*layout, range.data(), spec,
-                  tensor.kind == Operand::Kind::kArena
-                      ? memory.arena + tensor.offset
-                      : tensor.constant,
-                  memory.scratch, port.conversion());
-    }
+  const auto transfer = [&](Part part, std::byte* scratch) {
+    const bool there = driver::Guarded(range, [&] {
+      if (reads) {
+        ReadInput(*layout, range.data(), spec, memory.arena + tensor.offset,
+                  scratch, port.conversion(), part);
+      } else {
+        WriteOutput(*layout, range.data(), spec,
+                    tensor.kind == Operand::Kind::kArena
+                        ? memory.arena + tensor.offset
+                        : tensor.constant,
+                    scratch, port.conversion(), part);
+      }
+    });
+    return there ? absl::OkStatus()
+                 : Gone(reads ? "input" : "output", port.attr().name);
+  };
+  const Work work = {static_cast<int64_t>(range.size() + spec.bytes())};
+  const uint32_t cores = memory.gang == nullptr ? 1 : memory.gang->size();
+  const uint32_t parts = PartsOf(work, cores, cores);
+  if (parts <= 1) return transfer(Part{}, memory.scratch);
+  return memory.gang->Share(parts, [&](Part part, std::byte* own) {
+    const driver::FaultPatch patch(ArenaOf(memory), memory.torn);
+    return transfer(part, own);
   });
-  return there ? absl::OkStatus()
-               : Gone(reads ? "input" : "output", port.attr().name);
 }
 
 absl::Status Program::Compute(const Step& step, const RunMemory& memory) const {

@@ -18,12 +18,13 @@ namespace rknnd::soft {
 // image and goes through the port's table; floats are quantised.
 void ReadQuantizedPort(const ClientLayout& layout, const std::byte* client,
                        const TensorSpec& spec, std::byte* tensor, float* pixels,
-                       const PortConversion& conversion);
+                       const PortConversion& conversion, Part part);
 
 // INT8, or floats dequantised.
 void WriteQuantizedPort(const ClientLayout& layout, std::byte* client,
                         const TensorSpec& spec, const std::byte* tensor,
-                        float* pixels, const Quantization& quantization);
+                        float* pixels, const Quantization& quantization,
+                        Part part);
 
 }  // namespace rknnd::soft
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "driver/soft/kernels/operator.h"
+#include "driver/soft/kernels/work.h"
 #include "driver/soft/plan/io_port.h"
 #include "driver/tensor.h"
 
@@ -60,20 +61,26 @@ struct Inside {
 };
 
 // Calls f(n, first channel, channels there, first pixel, pixels, offset in
-// client memory) for runs of pixels of at most kTransferBatch floats.
+// client memory) for the part's share of runs of pixels of at most
+// kTransferBatch floats.
 template <class F>
-void ForEachRun(const ClientLayout& layout, F&& f) {
+void ForEachRun(const ClientLayout& layout, Part part, F&& f) {
   // Rows without padding between them are one long row.
   bool merged = layout.row == layout.width * layout.pitch;
   int64_t rows = merged ? 1 : layout.height;
   int64_t width = merged ? layout.height * layout.width : layout.width;
   int64_t run = std::max<int64_t>(kTransferBatch / layout.pitch, 1);
+  const int64_t groups = (layout.channels + layout.group - 1) / layout.group;
+  const Range share =
+      ShareOf(part, layout.batch * groups * rows * ((width + run - 1) / run));
+  int64_t number = 0;
   for (int64_t n = 0; n < layout.batch; ++n) {
     for (int64_t c = 0; c < layout.channels; c += layout.group) {
       int64_t there = std::min(layout.group, layout.channels - c);
       int64_t base = n * layout.item + c / layout.group * layout.plane;
       for (int64_t h = 0; h < rows; ++h) {
-        for (int64_t w = 0; w < width; w += run) {
+        for (int64_t w = 0; w < width; w += run, ++number) {
+          if (number < share.begin || number >= share.end) continue;
           int64_t count = std::min(run, width - w);
           f(n, c, there, h * layout.width + w, count,
             base + h * layout.row + w * layout.pitch);
