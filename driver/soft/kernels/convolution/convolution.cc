@@ -20,6 +20,7 @@
 #include "driver/soft/kernels/families.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/kernels/onednn.h"
+#include "driver/soft/tiles/cpu_level.h"
 
 namespace rknnd::soft {
 namespace {
@@ -148,13 +149,12 @@ class Convolution final : public Kernel {
   // than the whole, whose last bit it may then miss.
   absl::Status Make(const KernelRequest& request, const Convolution* whole,
                     Range channels);
-  // Whether pieces give the same bits, as those of the kernels for AVX and
-  // later do. General matrix products sum in an order that depends on all
+  // Whether pieces give the same bits, as those of the kernels for blocks of
+  // channels do. General matrix products sum in an order that depends on all
   // sizes; and weights given with each run are not packed.
   [[nodiscard]] bool CanBeCut() const {
     return weights_ != nullptr && (!has_bias_ || bias_ != nullptr) &&
-           implementation_.find("gemm") == std::string::npos &&
-           implementation_.find("avx") != std::string::npos;
+           implementation_.find("gemm") == std::string::npos;
   }
   // Between which output channels the packed weights can be cut, or 0.
   [[nodiscard]] int64_t ChannelUnit() const;
@@ -323,7 +323,9 @@ absl::Status Convolution::Make(const KernelRequest& request,
   has_bias_ = request.node.has_input(2);
   dnnl::post_ops post_ops;
   if (step_.adds()) post_ops.append_sum(1.0F);
-  step_.MoveActivationTo(post_ops);
+  // oneDNN's kernels for AVX activate nothing; it would take those for SSE4.1,
+  // half as quick.
+  if (CurrentCpuLevel() != CpuLevel::kAvx) step_.MoveActivationTo(post_ops);
   attributes_.set_post_ops(post_ops);
   attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
 
