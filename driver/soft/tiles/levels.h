@@ -13,7 +13,7 @@ extern const FloatKernels kFloatsPortable;
 #if defined(__x86_64__) || defined(__i386__)
 extern const ByteKernels kBytesSse41, kBytesAvx2, kBytesAvx2Vnni, kBytesAvx512,
     kBytesAvx512Vnni;
-extern const FloatKernels kFloatsSse41, kFloatsAvx2, kFloatsAvx512;
+extern const FloatKernels kFloatsSse41, kFloatsAvx, kFloatsAvx2, kFloatsAvx512;
 #elif defined(__aarch64__)
 extern const ByteKernels kBytesNeon, kBytesNeonDot;
 extern const FloatKernels kFloatsNeon;

@@ -36,8 +36,9 @@ const FloatKernels& FloatKernelsFor(CpuLevel level) {
   switch (level) {
 #if defined(__x86_64__) || defined(__i386__)
     case CpuLevel::kSse41:
-    case CpuLevel::kAvx:
       return kFloatsSse41;
+    case CpuLevel::kAvx:
+      return kFloatsAvx;
     case CpuLevel::kAvx2:
     case CpuLevel::kAvx2Vnni:
       return kFloatsAvx2;

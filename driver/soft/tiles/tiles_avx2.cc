@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "driver/soft/tiles/avx_floats.h"
 #include "driver/soft/tiles/levels.h"
 #include "driver/soft/tiles/row_loops.h"
 #include "driver/soft/tiles/tile_loops.h"
@@ -61,27 +62,9 @@ struct Avx2 {
   }
 };
 
-struct FloatAvx2 {
-  static constexpr size_t kLanes = 8, kSums = 1, kGroups = 2, kPixels = 6;
-  static constexpr size_t kRowOutputs = 4, kRowSums = 12;
-  static constexpr TileForm kForm = TileForm::kFloat;
-  using Sum = __m256;
-  using Weights = __m256;
-  using Values = __m256;
-
-  static Sum Zero() { return _mm256_setzero_ps(); }
-  static Weights LoadWeights(const std::byte* at, size_t) {
-    return _mm256_loadu_ps(reinterpret_cast<const float*>(at));
-  }
-  static Values Broadcast(const std::byte* at) {
-    return _mm256_broadcast_ss(reinterpret_cast<const float*>(at));
-  }
+struct FloatAvx2 : AvxFloats<FloatAvx2> {
   static Sum Dot(Sum sum, Weights weights, Values values) {
     return _mm256_fmadd_ps(weights, values, sum);
-  }
-  template <class Floats>
-  static Floats Join(const Sum* sums) {
-    return reinterpret_cast<Floats>(sums[0]);
   }
 };
 
