@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bench/common/figures.h"
 
@@ -85,19 +87,30 @@ void WriteSummaries(std::ofstream& file, const std::vector<Table>& tables) {
   }
 }
 
-void WriteTable(std::ofstream& file, const Table& table) {
-  file << "\n### " << table.level << ", " << ThreadsText(table.threads)
-       << "\n\n| model | computes in | rknnd, ms | ONNX Runtime, ms | ratio | "
-          "outputs apart |\n|---|---|--:|--:|--:|--:|\n";
-  for (const Row& row : table.rows) {
-    file << "| " << row.model << " | " << row.precision << " | ";
-    if (row.error.empty()) {
-      file << MillisecondsText(row.our_microseconds) << " | "
-           << MillisecondsText(row.their_microseconds)
-           << Text(" | %.2f | %.1g |\n", row.ratio(), row.apart);
-    } else {
-      file << row.error << " | | | |\n";
+// One row for each model, with its times on one thread and on two.
+void WriteLevel(std::ofstream& file, const std::vector<const Table*>& tables) {
+  file << "\n### " << tables.front()->level << "\n\n| model | computes in |";
+  for (const Table* table : tables) {
+    file << " rknnd, ms, " << ThreadsText(table->threads)
+         << " | ONNX Runtime, ms | ratio |";
+  }
+  file << " outputs apart |\n|---|---|";
+  for (size_t i = 0; i < tables.size(); ++i) file << "--:|--:|--:|";
+  file << "--:|\n";
+  for (size_t i = 0; i < tables.front()->rows.size(); ++i) {
+    const Row& first = tables.front()->rows[i];
+    file << "| " << first.model << " | " << first.precision << " |";
+    for (const Table* table : tables) {
+      const Row& row = table->rows[i];
+      if (row.error.empty()) {
+        file << " " << MillisecondsText(row.our_microseconds) << " | "
+             << MillisecondsText(row.their_microseconds)
+             << Text(" | %.2f |", row.ratio());
+      } else {
+        file << " " << row.error << " | | |";
+      }
     }
+    file << (first.error.empty() ? Text(" %.1g |\n", first.apart) : " |\n");
   }
 }
 
@@ -184,7 +197,15 @@ void WriteMarkdown(const std::string& path, const std::vector<Table>& tables,
       << "CPU: " << circumstances.cpu << ". Peer: " << circumstances.peer
       << ". Ratios are rknnd's time over its, geometric means over models.\n\n";
   WriteSummaries(file, tables);
-  for (const Table& table : tables) WriteTable(file, table);
+  std::vector<const Table*> of_level;
+  for (const Table& table : tables) {
+    if (!of_level.empty() && of_level.front()->level != table.level) {
+      WriteLevel(file, of_level);
+      of_level.clear();
+    }
+    of_level.push_back(&table);
+  }
+  if (!of_level.empty()) WriteLevel(file, of_level);
   file.close();
   if (!file) throw std::runtime_error("cannot write '" + path + "'");
 }
