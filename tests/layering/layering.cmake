@@ -141,6 +141,16 @@ function(check_includes file text)
   set(faults "${faults}" PARENT_SCOPE)
 endfunction()
 
+# Calls that one file alone may make.
+function(check_home file text calls home)
+  string(REGEX MATCHALL "[^A-Za-z0-9_.>](${calls})[ \n]*\\([^)]" found "${text}")
+  foreach(call IN LISTS found)
+    string(REGEX MATCH "[a-z_0-9]+" name "${call}")
+    fault(${file} "calls '${name}', which belongs to ${home}")
+  endforeach()
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
+
 # `text` without strings and comments, so that only code is left.
 function(check_calls file text)
   # `Fd socket(...)` declares; only a keyword may stand before a call.
@@ -163,18 +173,10 @@ function(check_calls file text)
   endforeach()
   if(file MATCHES "^(base|proto|driver|daemon|client|k8s)/"
      AND NOT file MATCHES "(_test\\.cc$|/testing/)" AND NOT file STREQUAL socket_home)
-    string(REGEX MATCHALL "[^A-Za-z0-9_.>](${socket_calls})[ \n]*\\([^)]" calls "${text}")
-    foreach(call IN LISTS calls)
-      string(REGEX MATCH "[a-z_0-9]+" name "${call}")
-      fault(${file} "calls '${name}', which belongs to ${socket_home}")
-    endforeach()
+    check_home(${file} "${text}" "${socket_calls}" ${socket_home})
   endif()
   if(file MATCHES "^driver/" AND NOT file STREQUAL cpu_home)
-    string(REGEX MATCHALL "[^A-Za-z0-9_.>](${cpu_questions})[ \n]*\\(" calls "${text}")
-    foreach(call IN LISTS calls)
-      string(REGEX MATCH "[a-z_]+" name "${call}")
-      fault(${file} "calls '${name}', which belongs to ${cpu_home}")
-    endforeach()
+    check_home(${file} "${text}" "${cpu_questions}" ${cpu_home})
   endif()
   if(file MATCHES "^daemon/core/" AND NOT file MATCHES "(_test\\.cc$|/testing/)"
      AND text MATCHES "std::j?thread[^:_a-z]|std::async|pthread_create|include <(thread|pthread\\.h)>")
