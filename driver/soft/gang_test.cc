@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
+#include "base/posix/unique_fd.h"
 #include "driver/soft/soft_device.h"
 #include "driver/soft/testing/allocations.h"
 #include "driver/soft/testing/onnx_builder.h"
@@ -256,6 +258,28 @@ TEST_F(GangDeviceTest, AnswersAreThoseOfOneCore) {
       ASSERT_EQ(Output(*bound, kBytes), alone) << "mask " << mask;
     }
   }
+}
+
+// The first layer is shared out as well: the further core meets the pages that
+// are missing, those of the last channels.
+TEST_F(GangDeviceTest, MemoryThatGoesAwayUnderAFurtherCoreCostsTheJobAlone) {
+  constexpr off_t kChannel = 64 * 48 * sizeof(float);
+  auto model = Load(Network());
+  auto bound = Bind(*model);
+  const base::UniqueFd fd(memfd_create("hostile", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(fd.get(), 3 * kChannel), 0);
+  const auto memory = device_->Attach({fd.get(), 0, 3 * kChannel},
+                                      driver::MemoryAccess::kReadWrite);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  ASSERT_TRUE(bound->RunWithInput(0, memory->get(), 0b011).status.ok());
+  ASSERT_EQ(ftruncate(fd.get(), kChannel), 0);
+
+  const driver::JobResult result = bound->RunWithInput(0, memory->get(), 0b011);
+
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(result.status.message()),
+              ::testing::HasSubstr("input 'x'"));
+  EXPECT_TRUE(bound->RunGang(0b011).status.ok());
 }
 
 TEST_F(GangDeviceTest, GangAndSingleJobsRunBesideEachOther) {

@@ -170,9 +170,10 @@ driver::JobResult BoundModel::RunGang(uint32_t core_mask, bool own_arenas,
   return listener_->Take();
 }
 
-driver::JobResult BoundModel::RunWithInput(size_t i, driver::Memory* memory) {
+driver::JobResult BoundModel::RunWithInput(size_t i, driver::Memory* memory,
+                                           uint32_t core_mask) {
   driver::Memory* before = std::exchange(input_bindings_[i].memory, memory);
-  driver::JobResult result = Run();
+  driver::JobResult result = RunGang(core_mask);
   input_bindings_[i].memory = before;
   return result;
 }

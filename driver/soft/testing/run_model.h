@@ -67,7 +67,8 @@ class BoundModel {
   driver::JobResult RunGang(uint32_t core_mask, bool own_arenas = false,
                             std::vector<int64_t>* layer_times = nullptr);
   // Once with other memory behind one input.
-  driver::JobResult RunWithInput(size_t i, driver::Memory* memory);
+  driver::JobResult RunWithInput(size_t i, driver::Memory* memory,
+                                 uint32_t core_mask = 1);
   // Once with a frame in place of one input.
   driver::JobResult RunWithFrame(size_t i, const driver::Frame& frame,
                                  std::vector<int64_t>* layer_times = nullptr);
