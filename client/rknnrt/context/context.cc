@@ -25,6 +25,7 @@ Context::Context(uint32_t number, uint32_t flags,
       target_(std::move(target)),
       model_(std::move(model)),
       limits_(target_->info().limits),
+      layers_(*target_, number_),
       ports_(*target_, number_, model_),
       own_(target_, ports_, copies_),
       record_(*target_, copies_),
@@ -208,11 +209,7 @@ std::span<char> Context::PerfText() {
   } else {
     text = target_->PerfDetail(number_);
   }
-  const base::MutexLock lock(mutex_);
-  // Programs take any failure here for the end of the world.
-  perf_text_ = text.ok() ? *std::move(text)
-                         : "no per-layer times: " + text.error().message + "\n";
-  return perf_text_;
+  return layers_.Keep(std::move(text));
 }
 
 }  // namespace rknnd::client

@@ -25,6 +25,7 @@
 #include "client/include/rknn_api.h"
 #include "client/include/rknnd.h"
 #include "client/rknnrt/buffer.h"
+#include "client/rknnrt/context/layer_tables.h"
 #include "client/rknnrt/context/own_memory.h"
 #include "client/rknnrt/context/port_table.h"
 #include "client/rknnrt/context/run_record.h"
@@ -170,10 +171,7 @@ class Context {
 
   // The target's text, kept until the next call.
   std::span<char> PerfText();
-  // The rows of that table, kept until the next call of this.
-  base::Expected<std::span<const rknnd_layer>> PerfLayers();
-  // What computes each layer of the model, kept until the next call of this.
-  base::Expected<std::span<const rknnd_kernel>> Kernels();
+  [[nodiscard]] LayerTables& layers() { return layers_; }
 
  private:
   // The range that `memory` is, if this context's target has it.
@@ -208,6 +206,7 @@ class Context {
   const std::shared_ptr<const ModelDescription> model_;
   const uint32_t limits_;
   CopyCounters copies_;
+  LayerTables layers_;
   std::atomic<uint32_t> attr_size_ = sizeof(rknn_tensor_attr);
 
   mutable base::Mutex mutex_;
@@ -227,12 +226,6 @@ class Context {
   // Results that rknn_outputs_get allocated and that wait for their release:
   // nothing else is ever freed on a program's word.
   std::vector<void*> results_ RKNND_GUARDED_BY(mutex_);
-  std::string perf_text_ RKNND_GUARDED_BY(mutex_);
-  // The second points into the first.
-  std::vector<wire::LayerReport> layer_reports_ RKNND_GUARDED_BY(mutex_);
-  std::vector<rknnd_layer> layers_ RKNND_GUARDED_BY(mutex_);
-  std::vector<wire::LayerReport> kernel_reports_ RKNND_GUARDED_BY(mutex_);
-  std::vector<rknnd_kernel> kernels_ RKNND_GUARDED_BY(mutex_);
 };
 
 }  // namespace rknnd::client
