@@ -107,7 +107,7 @@ Share::Share(const SharePolicy& policy, uint32_t cores,
     Flow& flow = flows[p];
     flow.weight.Set(std::max(1U, policy.weight));
     if (group_ != nullptr) {
-      flow.sharers = &group_->waiting[p];
+      flow.sharers = &group_->busy[p];
       flow.weight.set_sharers(flow.sharers);
       base::MutexLock lock(group_->mutex);
       if (std::vector<uint64_t>& left = group_->left[p]; !left.empty()) {

@@ -88,8 +88,9 @@ struct ShareGroup {
     return count_ != nullptr && count_->load(std::memory_order_relaxed) < 2;
   }
 
-  // By class: how many of them have jobs that wait. Under the scheduler's lock.
-  std::array<uint32_t, kPriorities> waiting{};
+  // By class: how many of them have jobs, waiting or running. Under the
+  // scheduler's lock.
+  std::array<uint32_t, kPriorities> busy{};
 
   // Of CoreBudget, under the scheduler's lock: what the jobs that run are
   // expected to take of all cores together, and the contexts that wait for
@@ -119,18 +120,18 @@ class FlowWeight {
   [[nodiscard]] uint32_t whole() const { return weight_; }
   // The scheduler's: one of so many of its group that have jobs.
   void set_sharers(const uint32_t* sharers) { sharers_ = sharers; }
-  void set_waits(bool waits) { waits_ = waits; }
+  void set_counted(bool counted) { counted_ = counted; }
   // This flow counts as one that has jobs: it is about to pay for one.
   operator uint32_t() const {  // NOLINT(google-explicit-constructor)
     const uint32_t others =
-        sharers_ == nullptr ? 0 : *sharers_ - (waits_ ? 1 : 0);
+        sharers_ == nullptr ? 0 : *sharers_ - (counted_ ? 1 : 0);
     return std::max(1U, weight_ * kScale / (others + 1));
   }
 
  private:
   std::atomic<uint32_t> weight_ = 1;
   const uint32_t* sharers_ = nullptr;
-  bool waits_ = false;
+  bool counted_ = false;  // in *sharers_
 };
 
 // One share's jobs of one class. Its virtual time is what they had of the NPU,
@@ -145,6 +146,7 @@ struct Flow {
   uint64_t time = 0;
   uint64_t order = 0;           // who comes first among equals: unique
   uint32_t waiting = 0;         // of its lines
+  uint32_t busy = 0;            // these, and its jobs that run
   uint32_t* sharers = nullptr;  // its group's, or null
   std::vector<Line> lines;
 };

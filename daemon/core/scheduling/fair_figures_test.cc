@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/testing/scheduler_board.h"
@@ -27,8 +29,10 @@ constexpr CoreChoice kAny{0b111, false};
 
 // `contexts` of a new share, which submit again as soon as they are answered.
 std::vector<uint32_t> AddProcess(SchedulerBoard& board, int contexts,
-                                 Priority priority, base::Nanoseconds run) {
-  const uint32_t share = board.AddShare({Priority::kHigh, 100});
+                                 Priority priority, base::Nanoseconds run,
+                                 std::shared_ptr<ShareGroup> user = nullptr) {
+  const uint32_t share =
+      board.AddShare({Priority::kHigh, 100}, std::move(user));
   std::vector<uint32_t> added;
   for (int i = 0; i < contexts; ++i) {
     added.push_back(board.AddContext(share, priority, kAny, run));
@@ -83,6 +87,28 @@ TEST(FairFiguresTest, TwelveContextsGetWhatOneGets) {
   const auto one = static_cast<double>(board.account(16).had);
   EXPECT_NEAR(one / twelve, 1, 0.02);
   EXPECT_NEAR(one, static_cast<double>(board.busy()) / 17, one / 50);
+}
+
+// A process is one of its user's while its only job runs, too: else those with
+// one context would pay more for each job than those with twelve.
+TEST(FairFiguresTest, ProcessesOfOneUserGetTheSameWithOneContextOrTwelve) {
+  SchedulerBoard::Options options;
+  options.jitter = 5;
+  SchedulerBoard board(1, options);
+  const auto user = std::make_shared<ShareGroup>();
+  for (const int contexts : {1, 1, 1, 12, 12, 12}) {
+    AddProcess(board, contexts, Priority::kMedium, 10 * kMillisecond, user);
+  }
+  SubmitForEver(board);
+  board.RunFor(20 * kSecond);
+  const auto had = [&](uint32_t first) {
+    double sum = 0;
+    for (uint32_t share = first; share < first + 3; ++share) {
+      sum += static_cast<double>(board.account(share).had);
+    }
+    return sum;
+  };
+  EXPECT_NEAR(had(3) / had(0), 1, 0.02);
 }
 
 TEST(FairFiguresTest, HighWaitsForOneRunningJobAndLowForTheBound) {

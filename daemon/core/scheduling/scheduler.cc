@@ -87,6 +87,7 @@ RKNND_HOT_PATH void Scheduler::Begin(const Choice& choice, Job* job,
   RunContext& context = *choice.context;
   ContextQueue& queue = context.queue;
   Line& line = lines_.LineOf(context);
+  lines_.Join(*line.flow);  // before it leaves as one that waits
   RemoveReady(context);
   due_last_ = choice.due;
   queue.first = job->next;
@@ -148,6 +149,7 @@ RKNND_HOT_PATH bool Scheduler::Release(RunContext& context, uint32_t granted,
   if (had != charged) lines_.Charge(flow, static_cast<int64_t>(had - charged));
   GiveBack(context, granted);
   MakeReady(context);
+  lines_.Leave(flow);
   return counts_.queued != 0 && Find(clock_.Now()).context != nullptr;
 }
 
@@ -238,6 +240,7 @@ bool Scheduler::Claim(Job* job) {
   RunContext& context = *job->hold.context;
   ContextQueue& queue = context.queue;
   if (queue.first != job || queue.running) return false;
+  lines_.Join(lines_.FlowOf(context));
   Withdraw(context);
   queue.first = job->next;
   job->next = nullptr;
@@ -255,7 +258,9 @@ bool Scheduler::PutBack(Job* job) {
   ContextQueue& queue = context.queue;
   const uint64_t charged =
       running_[static_cast<size_t>(std::countr_zero(job->granted))].charge;
-  lines_.Charge(lines_.FlowOf(context), -static_cast<int64_t>(charged));
+  Flow& flow = lines_.FlowOf(context);
+  lines_.Charge(flow, -static_cast<int64_t>(charged));
+  lines_.Leave(flow);
   GiveBack(context, std::exchange(job->granted, 0));
   job->expected = ExpectedRun(*job);
   queue.running = false;

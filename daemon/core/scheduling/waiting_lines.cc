@@ -38,11 +38,8 @@ RKNND_HOT_PATH void WaitingLines::Insert(RunContext& context, uint64_t least,
       Charge(flow, static_cast<int64_t>(least - flow.time));
     }
     // Who comes back stands behind those who stayed.
-    if (flow.waiting++ == 0) {
-      flow.order = next_order_++;
-      flow.weight.set_waits(true);
-      if (flow.sharers != nullptr) ++*flow.sharers;
-    }
+    if (flow.waiting++ == 0) flow.order = next_order_++;
+    Join(flow);
     orders_[static_cast<size_t>(flow.priority)][line.lane].insert(
         std::move(line.place));
     line.since = now;
@@ -62,9 +59,19 @@ RKNND_HOT_PATH void WaitingLines::Remove(RunContext& context) {
       orders_[static_cast<size_t>(line.flow->priority)][line.lane].extract(
           &line);
   Unlink(line);
-  Flow& flow = *line.flow;
-  if (--flow.waiting != 0) return;
-  flow.weight.set_waits(false);
+  --line.flow->waiting;
+  Leave(*line.flow);
+}
+
+RKNND_HOT_PATH void WaitingLines::Join(Flow& flow) {
+  if (flow.busy++ != 0) return;
+  flow.weight.set_counted(true);
+  if (flow.sharers != nullptr) ++*flow.sharers;
+}
+
+RKNND_HOT_PATH void WaitingLines::Leave(Flow& flow) {
+  if (--flow.busy != 0) return;
+  flow.weight.set_counted(false);
   if (flow.sharers != nullptr) --*flow.sharers;
 }
 

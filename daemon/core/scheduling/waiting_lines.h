@@ -44,6 +44,10 @@ class WaitingLines {
   // `least`: what a share that has nothing in this line yet has had at least.
   void Insert(RunContext& context, uint64_t least, base::Nanoseconds now);
   void Remove(RunContext& context);
+  // The flow has one thing more, or less, that makes it one of its group's that
+  // have jobs: a job that runs; a line that waits does so by itself.
+  void Join(Flow& flow);
+  void Leave(Flow& flow);
   // Adds to what `flow` has had, or takes from it.
   void Charge(Flow& flow, int64_t amount);
   // The line's oldest job was begun with; it is in no line any more.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -32,10 +33,12 @@ SchedulerBoard::~SchedulerBoard() {
   for (Program& program : programs_) scheduler_.Cancel(*program.context);
 }
 
-uint32_t SchedulerBoard::AddShare(const SharePolicy& policy) {
+uint32_t SchedulerBoard::AddShare(const SharePolicy& policy,
+                                  std::shared_ptr<ShareGroup> user) {
   Account& account = accounts_.emplace_back();
   account.policy = policy;
-  account.share = std::make_shared<Share>(policy, options_.cores);
+  account.share =
+      std::make_shared<Share>(policy, options_.cores, std::move(user));
   return static_cast<uint32_t>(accounts_.size() - 1);
 }
 

@@ -57,7 +57,9 @@ class SchedulerBoard {
   SchedulerBoard(uint32_t seed, const Options& options);
   ~SchedulerBoard();
 
-  uint32_t AddShare(const SharePolicy& policy = {});
+  // `user`: whose process it is; null: a user of its own.
+  uint32_t AddShare(const SharePolicy& policy = {},
+                    std::shared_ptr<ShareGroup> user = nullptr);
   // A context that runs `run` on its cores.
   uint32_t AddContext(uint32_t share, Priority priority,
                       const CoreChoice& cores, base::Nanoseconds run,
