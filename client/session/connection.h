@@ -1,6 +1,7 @@
 // One connection to a daemon: the session socket after Hello and Welcome, with
 // its ring. It knows requests and replies, and nothing of what they mean; when
-// it breaks it stays broken, and its owner makes another.
+// it breaks it stays broken, and its owner makes another (link.h), to which the
+// session is told anew (record.h).
 
 #ifndef CLIENT_SESSION_CONNECTION_H_
 #define CLIENT_SESSION_CONNECTION_H_
