@@ -17,7 +17,7 @@ inline constexpr char kOlderCpuVariable[] = "RKNND_OLDER_CPU";
 inline constexpr char kOlderLibraryVariable[] = "RKNND_OLDER_LIBRARY";
 
 // In the place of CPUID (marked_library.h): UD1, an instruction that is
-// undefined for ever and that compilers do not use for their traps.
+// undefined for ever. Traps of g++ are UD2.
 inline constexpr unsigned char kMark[] = {0x0f, 0xb9};
 
 // Registers of CPUID's leaves, those with features of vector units.

@@ -115,7 +115,7 @@ RKNND_API int rknnd_query_layers(rknn_context context,
     if (layers == nullptr || count == nullptr) {
       return WrongParameter("layers or count is NULL");
     }
-    const auto rows = found.layers().Layers();
+    const auto rows = found.layer_tables().Layers();
     if (!rows.ok()) {
       return rknnd::client::Failure{rows.error(),
                                     rknnd::client::Subject::kContext};
@@ -133,7 +133,7 @@ RKNND_API int rknnd_query_kernels(rknn_context context,
     if (kernels == nullptr || count == nullptr) {
       return WrongParameter("kernels or count is NULL");
     }
-    const auto rows = found.layers().Kernels();
+    const auto rows = found.layer_tables().Kernels();
     if (!rows.ok()) return Failure{rows.error(), Subject::kContext};
     *kernels = rows->data();
     *count = static_cast<uint32_t>(rows->size());

@@ -25,7 +25,7 @@ Context::Context(uint32_t number, uint32_t flags,
       target_(std::move(target)),
       model_(std::move(model)),
       limits_(target_->info().limits),
-      layers_(*target_, number_),
+      layer_tables_(*target_, number_),
       ports_(*target_, number_, model_),
       own_(target_, ports_, copies_),
       record_(*target_, copies_),
@@ -209,7 +209,7 @@ std::span<char> Context::PerfText() {
   } else {
     text = target_->PerfDetail(number_);
   }
-  return layers_.Keep(std::move(text));
+  return layer_tables_.KeepText(std::move(text));
 }
 
 }  // namespace rknnd::client

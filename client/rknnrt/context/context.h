@@ -171,7 +171,7 @@ class Context {
 
   // The target's text, kept until the next call.
   std::span<char> PerfText();
-  [[nodiscard]] LayerTables& layers() { return layers_; }
+  [[nodiscard]] LayerTables& layer_tables() { return layer_tables_; }
 
  private:
   // The range that `memory` is, if this context's target has it.
@@ -206,7 +206,7 @@ class Context {
   const std::shared_ptr<const ModelDescription> model_;
   const uint32_t limits_;
   CopyCounters copies_;
-  LayerTables layers_;
+  LayerTables layer_tables_;
   std::atomic<uint32_t> attr_size_ = sizeof(rknn_tensor_attr);
 
   mutable base::Mutex mutex_;

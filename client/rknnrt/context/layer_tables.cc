@@ -9,7 +9,7 @@ namespace rknnd::client {
 
 using base::Expected;
 
-std::span<char> LayerTables::Keep(Expected<std::string> text) {
+std::span<char> LayerTables::KeepText(Expected<std::string> text) {
   const base::MutexLock lock(mutex_);
   // Programs take any failure here for the end of the world.
   text_ = text.ok() ? *std::move(text)

@@ -25,8 +25,8 @@ class LayerTables {
   LayerTables(Target& target, uint32_t number)
       : target_(target), number_(number) {}
 
-  // The times of the layers as text: that one, or why there is none.
-  std::span<char> Keep(base::Expected<std::string> text);
+  // The times of the layers as text: `text`, or why there is none.
+  std::span<char> KeepText(base::Expected<std::string> text);
   // The rows of that table.
   base::Expected<std::span<const rknnd_layer>> Layers();
   // What computes each layer of the model.

@@ -1,8 +1,8 @@
 // Which job each core has, and since when: for the moment when one of them does
 // not come back. The runner notes jobs here as they begin and end, on the hot
 // path, and looks through all of it when the alarm of Expiry goes off. The
-// hanging job's client is answered by job_ends.h; its core is the driver's to
-// recover (driver/rknpu/kernel/kernel_backend.h).
+// hanging job's client is answered by job_ends.h; its core is the device's to
+// recover.
 
 #ifndef DAEMON_CORE_RUNNING_HANG_WATCH_H_
 #define DAEMON_CORE_RUNNING_HANG_WATCH_H_
