@@ -21,6 +21,13 @@ constexpr base::Nanoseconds kLatest = 30 * base::kSecond;
 constexpr base::Nanoseconds kAnswersBetween = 4;
 // Until it is known how long an answer takes.
 constexpr base::Nanoseconds kPerAnswer = 10 * base::kMillisecond;
+// What may be begun at once is answered within so many times the time that its
+// answers need, and within these bounds, or does not count any more.
+constexpr base::Nanoseconds kPatience = 2;
+constexpr base::Nanoseconds kShortestWindow = 50 * base::kMillisecond;
+constexpr base::Nanoseconds kLongestWindow = base::kSecond;
+// While calls wait: for those that do not wait for the end of another.
+constexpr base::Nanoseconds kLookForTurns = 20 * base::kMillisecond;
 
 }  // namespace
 
@@ -35,11 +42,19 @@ Admission::Admission(RequestBudget* budget, uint32_t waiting,
   budget_->set_on_room([this] { OnRoom(); });
 }
 
+Admission::~Admission() {
+  budget_->set_on_room(nullptr);
+  if (look_again_ != 0) loop_->CancelTimer(look_again_);
+}
+
 RequestBudget::Room Admission::Try(const std::string& account, uint64_t message,
                                    RequestBudget::Hold* hold) {
+  constexpr auto kAtOnce = static_cast<base::Nanoseconds>(RequestPace::kAtOnce);
   return budget_->TryTake(
       account, kRequestBytes,
-      message != 0 ? message : budget_->ExpectedBytes(account), hold);
+      message != 0 ? message : budget_->ExpectedBytes(account), hold,
+      {clock_->Now(), std::clamp(kPatience * kAtOnce * per_answer_,
+                                 kShortestWindow, kLongestWindow)});
 }
 
 void Admission::Ask(const Asker& asker, uint64_t message, Place* place,
@@ -127,9 +142,18 @@ void Admission::GiveTurns() {
       }
       somebody_waits_ = queue_.size() != 0;
     }
-    if (news.empty()) return;
+    if (news.empty()) break;
     for (auto& [tell, what] : news) tell(std::move(what));
   }
+  LookAgain();
+}
+
+void Admission::LookAgain() {
+  if (!somebody_waits_ || look_again_ != 0) return;
+  look_again_ = loop_->RunAfter(kLookForTurns, [this] {
+    look_again_ = 0;
+    GiveTurns();
+  });
 }
 
 TurnQueue::Answer Admission::HasRoom(TurnQueue::Ticket next,

@@ -41,7 +41,7 @@ class Admission {
   // wait at one time. All outlive it; `loop` runs no task of it after.
   Admission(RequestBudget* budget, uint32_t waiting, base::EventLoop* loop,
             const base::Clock* clock);
-  ~Admission() { budget_->set_on_room(nullptr); }
+  ~Admission();
 
   struct Asker {
     std::string account;     // GrpcPeer::account
@@ -81,11 +81,12 @@ class Admission {
   void OnRoom();
   // Thread: loop.
   void GiveTurns();
+  void LookAgain();
   News TellLater(TurnQueue::Ticket ticket,
                  absl::StatusOr<RequestBudget::Hold> what)
       RKNND_REQUIRES(mutex_);
   RequestBudget::Room Try(const std::string& account, uint64_t message,
-                          RequestBudget::Hold* hold);
+                          RequestBudget::Hold* hold) RKNND_REQUIRES(mutex_);
   // Whether one that waits can go now; `hold` is its room then. With the lock,
   // from within the queue, through which the analysis does not see.
   TurnQueue::Answer HasRoom(TurnQueue::Ticket next, RequestBudget::Hold* hold)
@@ -102,6 +103,7 @@ class Admission {
   std::map<TurnQueue::Ticket, Waiting> waiting_ RKNND_GUARDED_BY(mutex_);
   bool posted_ RKNND_GUARDED_BY(mutex_) = false;
   std::atomic<bool> somebody_waits_{false};
+  base::EventLoop::TimerId look_again_ = 0;  // thread: loop
 
   // What the last answers took, and how many there were in a second.
   std::array<base::Nanoseconds, 16> took_ RKNND_GUARDED_BY(mutex_){};

@@ -93,6 +93,25 @@ TEST_F(AdmissionTest, WhatFitsGoesPastAnAccountThatHasItsPart) {
   EXPECT_TRUE(Waits(*second));
 }
 
+// Requests that stand still keep the rest of their account out for a while, and
+// nobody else.
+TEST_F(AdmissionTest, WhatStandsStillDoesNotHoldUpOthersForLong) {
+  std::vector<std::unique_ptr<Call>> still;
+  for (size_t i = 0; i < RequestPace::kAtOnce; ++i) {
+    still.push_back(Ask("a", 1));
+    ASSERT_TRUE(still.back()->status.ok()) << i;
+  }
+  const auto next = Ask("a", 1);
+  const auto other = Ask("b", 1);
+  RunLoop();
+  EXPECT_TRUE(Waits(*next));
+  EXPECT_TRUE(other->status.ok());
+  // Nothing has ended; the loop looks by itself.
+  clock_.Advance(base::kSecond);
+  RunLoop();
+  EXPECT_TRUE(next->status.ok());
+}
+
 TEST_F(AdmissionTest, WhatCanNeverFitIsRefusedAtOnce) {
   const auto call = Ask("a", kBytes);
   EXPECT_TRUE(absl::IsResourceExhausted(call->status));

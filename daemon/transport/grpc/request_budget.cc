@@ -4,6 +4,7 @@
 #include "daemon/transport/grpc/request_budget.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,7 @@ RequestBudget::Hold::Hold(Hold&& other) noexcept
       peer_(std::move(other.peer_)),
       bytes_(std::exchange(other.bytes_, 0)),
       ahead_(std::exchange(other.ahead_, 0)),
+      taken_(other.taken_),
       grown_(std::exchange(other.grown_, false)) {}
 
 RequestBudget::Hold& RequestBudget::Hold::operator=(Hold&& other) noexcept {
@@ -42,6 +44,7 @@ RequestBudget::Hold& RequestBudget::Hold::operator=(Hold&& other) noexcept {
   peer_ = std::move(other.peer_);
   bytes_ = std::exchange(other.bytes_, 0);
   ahead_ = std::exchange(other.ahead_, 0);
+  taken_ = other.taken_;
   grown_ = std::exchange(other.grown_, false);
   return *this;
 }
@@ -63,7 +66,7 @@ void RequestBudget::Hold::DropAhead() {
   if (budget_ == nullptr) return;
   const uint64_t ahead = std::exchange(ahead_, 0);
   bytes_ -= ahead;
-  if (ahead != 0) budget_->GiveBack(peer_, ahead, 0, 0);
+  if (ahead != 0) budget_->GiveBack(peer_, {.bytes = ahead});
 }
 
 void RequestBudget::Hold::Release() {
@@ -72,7 +75,7 @@ void RequestBudget::Hold::Release() {
   ahead_ = 0;
   grown_ = false;
   std::exchange(budget_, nullptr)
-      ->GiveBack(peer_, std::exchange(bytes_, 0), 1, used);
+      ->GiveBack(peer_, {std::exchange(bytes_, 0), 1, used, taken_});
 }
 
 RequestBudget::RequestBudget(const Limits& limits)
@@ -91,10 +94,11 @@ absl::StatusOr<RequestBudget::Hold> RequestBudget::Take(const std::string& peer,
 
 RequestBudget::Room RequestBudget::TryTake(const std::string& peer,
                                            uint64_t bytes, uint64_t ahead,
-                                           Hold* hold) {
+                                           Hold* hold,
+                                           const RequestPace& pace) {
   {
     base::MutexLock lock(mutex_);
-    const Room room = TryCharge(peer, bytes + ahead, 1);
+    const Room room = TryCharge(peer, bytes + ahead, 1, pace);
     if (room != Room::kYes) return room;
   }
   Hold taken;
@@ -102,6 +106,7 @@ RequestBudget::Room RequestBudget::TryTake(const std::string& peer,
   taken.peer_ = peer;
   taken.bytes_ = bytes + ahead;
   taken.ahead_ = ahead;
+  if (pace.window > 0) taken.taken_ = pace.now;
   *hold = std::move(taken);
   return Room::kYes;
 }
@@ -114,35 +119,46 @@ uint64_t RequestBudget::ExpectedBytes(const std::string& peer) const {
   return std::min(found->second.expected, of_one_.bytes / 2);
 }
 
+bool RequestBudget::IsTooSoon(const Share& share, const RequestPace& pace) {
+  constexpr auto kAtOnce = static_cast<long>(RequestPace::kAtOnce);
+  return pace.window > 0 && share.taken.size() >= RequestPace::kAtOnce &&
+         *std::prev(share.taken.end(), kAtOnce) > pace.now - pace.window;
+}
+
 RequestBudget::Room RequestBudget::TryCharge(const std::string& peer,
-                                             uint64_t bytes,
-                                             uint32_t requests) {
-  const auto found = peers_.find(peer);
-  const Share has = found == peers_.end() ? Share{} : found->second;
+                                             uint64_t bytes, uint32_t requests,
+                                             const RequestPace& pace) {
   // Sums stay below the limits, so that nothing here can overflow.
   if (usage_.requests + requests > limits_.requests ||
       bytes > limits_.bytes - usage_.bytes) {
     return Room::kNone;
   }
+  const auto found = peers_.find(peer);
+  const Share none;
+  const Share& has = found == peers_.end() ? none : found->second;
   if (has.requests + requests > of_one_.requests ||
-      bytes > of_one_.bytes - has.bytes) {
+      bytes > of_one_.bytes - has.bytes || IsTooSoon(has, pace)) {
     return Room::kNotForPeer;
   }
   usage_.bytes += bytes;
   usage_.requests += requests;
-  Share& share = peers_[peer];
+  Share& share = found == peers_.end() ? peers_[peer] : found->second;
   share.bytes += bytes;
   share.requests += requests;
+  if (pace.window > 0) share.taken.insert(pace.now);
   return Room::kYes;
 }
 
 absl::Status RequestBudget::Charge(const std::string& peer, uint64_t bytes,
                                    uint32_t requests) {
   base::MutexLock lock(mutex_);
-  if (TryCharge(peer, bytes, requests) == Room::kYes) return absl::OkStatus();
+  if (TryCharge(peer, bytes, requests, {}) == Room::kYes) {
+    return absl::OkStatus();
+  }
   ++usage_.refused;
   const auto found = peers_.find(peer);
-  const Share has = found == peers_.end() ? Share{} : found->second;
+  const Share none;
+  const Share& has = found == peers_.end() ? none : found->second;
   std::string reason;
   if (usage_.requests + requests > limits_.requests) {
     reason = absl::StrCat("all ", limits_.requests,
@@ -164,21 +180,21 @@ absl::Status RequestBudget::Charge(const std::string& peer, uint64_t bytes,
       " bytes: try again when answers have been read"));
 }
 
-void RequestBudget::GiveBack(const std::string& peer, uint64_t bytes,
-                             uint32_t requests, uint64_t used) {
+void RequestBudget::GiveBack(const std::string& peer, const Given& given) {
   {
     base::MutexLock lock(mutex_);
-    usage_.bytes -= bytes;
-    usage_.requests -= requests;
+    usage_.bytes -= given.bytes;
+    usage_.requests -= given.requests;
     const auto found = peers_.find(peer);
     Share& share = found->second;
-    share.bytes -= bytes;
-    share.requests -= requests;
-    if (used > share.expected) {
-      share.expected = used;
-    } else if (used != 0) {
-      share.expected -= (share.expected - used) / kForget;
+    share.bytes -= given.bytes;
+    share.requests -= given.requests;
+    if (given.used > share.expected) {
+      share.expected = given.used;
+    } else if (given.used != 0) {
+      share.expected -= (share.expected - given.used) / kForget;
     }
+    if (given.taken != 0) share.taken.erase(share.taken.find(given.taken));
     if (share.requests == 0) peers_.erase(found);
   }
   if (on_room_) on_room_();

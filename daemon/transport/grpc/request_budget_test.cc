@@ -184,5 +184,34 @@ TEST(RequestBudgetTest, WhoseRoomIsLackingIsTold) {
   EXPECT_TRUE(budget.IsTooMuch(51, 700));
 }
 
+TEST(RequestBudgetTest, SoManyOfAPeerAreBegunAtOnce) {
+  constexpr base::Nanoseconds kWindow = 50;
+  constexpr size_t kMost = RequestPace::kAtOnce;
+  RequestBudget budget({kBudget, 100});
+  std::vector<Hold> holds(kMost + 3);
+  base::Nanoseconds now = 1000;
+  const auto take = [&](const std::string& peer, size_t hold) {
+    return budget.TryTake(peer, 1, 0, &holds[hold], {now, kWindow});
+  };
+  for (size_t i = 0; i < kMost; ++i) {
+    ASSERT_EQ(take("a", i), BudgetRoom::kYes) << i;
+    ++now;
+  }
+  EXPECT_EQ(take("a", kMost), BudgetRoom::kNotForPeer);
+  // Others are not held up by it.
+  EXPECT_EQ(take("b", kMost), BudgetRoom::kYes);
+  // One has ended, whichever it was.
+  holds[kMost / 2].Release();
+  EXPECT_EQ(take("a", kMost / 2), BudgetRoom::kYes);
+  EXPECT_EQ(take("a", kMost + 1), BudgetRoom::kNotForPeer);
+  // The first two have been at it for longer than the window, and do not count
+  // any more: nor does it make room that one of them ends.
+  now = 1001 + kWindow;
+  EXPECT_EQ(take("a", kMost + 1), BudgetRoom::kYes);
+  EXPECT_EQ(take("a", kMost + 2), BudgetRoom::kYes);
+  holds[0].Release();
+  EXPECT_EQ(take("a", 0), BudgetRoom::kNotForPeer);
+}
+
 }  // namespace
 }  // namespace rknnd::transport

@@ -68,7 +68,7 @@ constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
 // What a call may have sent before anybody reads of it, as gRPC keeps it
 // meanwhile; of a message that is read all may come at once. gRPC would make it
 // as much as the network holds.
-constexpr int kUnreadBytes = 16 << 10;
+constexpr int kUnreadBytes = 8 << 10;
 // That gRPC reads at once of one connection.
 constexpr uint64_t kLeastPiece = uint64_t{16} << 10;
 constexpr uint64_t kLargestPiece = uint64_t{1} << 20;
