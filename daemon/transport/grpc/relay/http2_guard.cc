@@ -242,26 +242,53 @@ bool Http2Guard::TakeData(std::span<const std::byte> bytes) {
       std::memcpy(stream.prefix.data() + stream.prefix_size, bytes.data(),
                   size);
       stream.prefix_size += size;
+      stream.message += size;
       if (stream.prefix_size == stream.prefix.size()) {
         stream.missing = Read32(stream.prefix.data() + 1);
       }
     } else {
       size =
           static_cast<size_t>(std::min<uint64_t>(bytes.size(), stream.missing));
-      stream.missing -= size;
+      Receive(stream, size);
     }
-    stream.message += size;
     bytes = bytes.subspan(size);
-    if (stream.prefix_size < stream.prefix.size() || stream.missing > 0) {
-      continue;
-    }
-    // It is whole: whoever reads it sees to its memory, once the call has been
-    // let in. Until it was answered nobody may have looked at it.
-    if (stream.answered) GiveBack(stream, stream.message);
-    stream.message = 0;
-    stream.prefix_size = 0;
+    EndIfWhole(stream);
   }
   return true;
+}
+
+void Http2Guard::Receive(Stream& stream, uint64_t bytes) {
+  stream.missing -= bytes;
+  stream.message += bytes;
+}
+
+void Http2Guard::EndIfWhole(Stream& stream) {
+  if (stream.prefix_size < stream.prefix.size() || stream.missing > 0) return;
+  // Whoever reads it sees to its memory, once the call has been let in. Until
+  // it was answered nobody may have looked at it.
+  if (stream.answered) GiveBack(stream, stream.message);
+  stream.message = 0;
+  stream.prefix_size = 0;
+}
+
+size_t Http2Guard::unread() const {
+  if (client_.left == 0 || client_.type() != kData) return 0;
+  if (data_ == nullptr) return client_.left;
+  if (data_->prefix_size < data_->prefix.size()) return 0;
+  return static_cast<size_t>(std::min<uint64_t>(client_.left, data_->missing));
+}
+
+bool Http2Guard::TakeUnread(size_t bytes) {
+  return data_ == nullptr || room_->Take(bytes);
+}
+
+void Http2Guard::MovedUnread(size_t taken, size_t moved) {
+  client_.left -= static_cast<uint32_t>(moved);
+  if (data_ == nullptr) return;
+  room_->GiveBack(taken - moved);
+  data_->held += moved;
+  Receive(*data_, moved);
+  EndIfWhole(*data_);
 }
 
 void Http2Guard::GiveBack(Stream& stream, uint64_t bytes) {

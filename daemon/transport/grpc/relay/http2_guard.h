@@ -66,6 +66,14 @@ class Http2Guard {
   };
   // Bytes that follow what was passed before.
   Verdict FromClient(std::span<const std::byte> bytes);
+
+  // How many bytes come next that it would not look at: those of a message.
+  // They need not be shown. Before they are moved, room is taken for them
+  // (false: there is none now); then it hears how many of them were.
+  [[nodiscard]] size_t unread() const;
+  bool TakeUnread(size_t bytes);
+  void MovedUnread(size_t taken, size_t moved);
+
   // An empty SETTINGS: gRPC acknowledges it when it has read what came before.
   static constexpr std::array<uint8_t, 9> kMark = {0, 0, 0, 4, 0, 0, 0, 0, 0};
   // What gRPC answers. The result may go on: all but what answers a mark, and
@@ -114,6 +122,9 @@ class Http2Guard {
   Verdict Idle();
   // False: no room.
   bool TakeData(std::span<const std::byte> bytes);
+  // `stream` has so many bytes more of a message whose length it knows.
+  void Receive(Stream& stream, uint64_t bytes);
+  void EndIfWhole(Stream& stream);
   void GiveBack(Stream& stream, uint64_t bytes);
   void Close(uint32_t stream);
   // Whether it goes on to the peer.

@@ -38,8 +38,8 @@ class Room final : public Http2Room {
   uint64_t used = 0;
 };
 
-// How much of `bytes` passes, cut so.
-size_t Passed(std::span<const std::byte> bytes, size_t cut,
+// How much of `bytes` passes, cut so; `moved`: what need not be shown is not.
+size_t Passed(std::span<const std::byte> bytes, size_t cut, bool moved,
               const rknnd::base::Clock& clock) {
   Room room;
   size_t passed = 0;
@@ -48,6 +48,12 @@ size_t Passed(std::span<const std::byte> bytes, size_t cut,
     while (passed < bytes.size()) {
       const auto piece =
           bytes.subspan(passed, std::min(cut, bytes.size() - passed));
+      const size_t unread = std::min(guard.unread(), piece.size());
+      if (moved && unread > 0 && guard.TakeUnread(unread)) {
+        guard.MovedUnread(unread, unread / 2 + 1);
+        passed += unread / 2 + 1;
+        continue;
+      }
       const Http2Guard::Verdict verdict = guard.FromClient(piece);
       Require(verdict.pass <= piece.size());
       Require(guard.streams() <= kStreams * 8);
@@ -71,10 +77,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The first byte is how it is cut.
   const size_t cut = size_t{data[0]} + 1;
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(1);
-  static_cast<void>(Passed(bytes, cut, clock));
+  static_cast<void>(Passed(bytes, cut, /*moved=*/false, clock));
+  static_cast<void>(Passed(bytes, cut, /*moved=*/true, clock));
   // A cut may part frames that wait for each other, but no bytes pass that
   // would not pass alone.
-  Require(Passed(bytes, 1, clock) <= bytes.size());
+  Require(Passed(bytes, 1, /*moved=*/false, clock) <= bytes.size());
 
   // The same as both directions by turns.
   Room room;

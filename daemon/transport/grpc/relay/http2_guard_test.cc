@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rknnd::transport {
@@ -268,6 +269,39 @@ TEST_F(Http2GuardTest, AMessageWaitsForRoom) {
   EXPECT_EQ(Send(Frame(kData, 0, 3, Message(2000))), Next::kWait);
   room_.size += 2000;
   EXPECT_EQ(Send(""), Next::kMore);
+}
+
+TEST_F(Http2GuardTest, AMessagesOwnBytesNeedNotBeShown) {
+  const std::string frame = Frame(kData, 0, 1, Message(1000));
+  EXPECT_EQ(Send(Call(1)), Next::kMore);
+  const uint64_t call = room_.used;
+  // A frame's header and a message's are looked at.
+  EXPECT_EQ(Send(frame.substr(0, 13)), Next::kMore);
+  EXPECT_EQ(guard_.unread(), 0U);
+  EXPECT_EQ(Send(frame.substr(13, 11)), Next::kMore);
+  ASSERT_EQ(guard_.unread(), 990U);
+  // They need room as those that are shown do.
+  const uint64_t size = std::exchange(room_.size, room_.used + 989);
+  EXPECT_FALSE(guard_.TakeUnread(990));
+  room_.size = size;
+  ASSERT_TRUE(guard_.TakeUnread(990));
+  guard_.MovedUnread(990, 600);
+  EXPECT_EQ(room_.used, call + 5 + 10 + 600);
+  EXPECT_EQ(guard_.unread(), 390U);
+  EXPECT_EQ(Send(frame.substr(24 + 600)), Next::kMore);
+  EXPECT_EQ(guard_.unread(), 0U);
+  EXPECT_EQ(room_.used, call + 1005);
+  // The end of a message is one, moved or shown.
+  Answer(1);
+  EXPECT_EQ(Send(Call(3) + frame.substr(0, 5) + std::string("\0\0\0\3", 4) +
+                 frame.substr(9, 5)),
+            Next::kMore);
+  guard_.FromServer(Bytes(Frame(kHeaders, kEndHeaders, 3)));
+  const uint64_t answered = room_.used;
+  ASSERT_TRUE(guard_.TakeUnread(1000));
+  guard_.MovedUnread(1000, 1000);
+  EXPECT_LT(room_.used, answered);
+  EXPECT_EQ(Send(Frame(kData, kEndStream, 3)), Next::kMore);
 }
 
 TEST_F(Http2GuardTest, OfAnAnsweredCallOnlyWhatIsNotWholeIsHeld) {

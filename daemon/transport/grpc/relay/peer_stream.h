@@ -29,6 +29,8 @@ class PeerStream {
   [[nodiscard]] virtual bool pending() const = 0;
   // Whether what was put off waits for the socket to take bytes.
   [[nodiscard]] virtual bool wants_to_write() const = 0;
+  // The socket, where what it carries is what is read; -1 where it is not.
+  [[nodiscard]] virtual int plain_fd() const { return -1; }
   // Of the peer's certificate, once it has begun.
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
 };
@@ -44,6 +46,7 @@ class PlainStream final : public PeerStream {
   ssize_t Write(std::span<const std::byte> from) override;
   [[nodiscard]] bool pending() const override { return false; }
   [[nodiscard]] bool wants_to_write() const override { return false; }
+  [[nodiscard]] int plain_fd() const override { return fd_; }
   [[nodiscard]] std::vector<std::string> names() const override { return {}; }
 
  private:

@@ -1,6 +1,8 @@
 // Stands between the network and gRPC: ends TLS, copies bytes both ways, and
-// shows them to a guard on the way (http2_guard.h). gRPC gets one end of a pair
-// of sockets for each connection; who is behind it is in the PeerTable.
+// shows them to a guard on the way (http2_guard.h); a message's own bytes need
+// not be shown, and are moved where they are not encrypted (payload_pipe.h).
+// gRPC gets one end of a pair of sockets for each connection; who is behind it
+// is in the PeerTable.
 //
 // What is read is written at once. What the other side does not take is kept,
 // and nothing more is read meanwhile.
@@ -25,6 +27,7 @@
 #include "daemon/transport/grpc/relay/connections.h"
 #include "daemon/transport/grpc/relay/http2_guard.h"
 #include "daemon/transport/grpc/relay/inbound_memory.h"
+#include "daemon/transport/grpc/relay/payload_pipe.h"
 #include "daemon/transport/grpc/relay/tls_stream.h"
 #include "daemon/transport/session/event_log.h"
 
@@ -87,6 +90,7 @@ class Relay {
   const Give give_;
   const Trim trim_;
 
+  PayloadPipe pipe_;
   const std::string prefix_;  // of the sockets' names
   uint64_t next_ = 1;
   std::vector<std::byte> scratch_;

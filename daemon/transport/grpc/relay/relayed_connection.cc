@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -16,6 +17,10 @@ namespace {
 
 // So often it goes on by itself before others have their turn.
 constexpr int kRounds = 4;
+// Of a message, without a copy: at one time, and at least, as it takes more
+// system calls than to read and to write.
+constexpr size_t kMostMoved = 256 << 10;
+constexpr size_t kLeastMoved = 16 << 10;
 // For what gRPC has left behind.
 constexpr base::Nanoseconds kLastAnswers = 2 * base::kSecond;
 
@@ -114,8 +119,9 @@ bool RelayedConnection::PumpIn() {
       if (!in_.empty()) return true;
     }
     if (peer_done_ || grpc_done_) return true;
+    const std::optional<ssize_t> moved = MoveUnread();
     const std::span<std::byte> scratch = relay_->Scratch();
-    const ssize_t got = stream_->Read(scratch);
+    const ssize_t got = moved.has_value() ? *moved : stream_->Read(scratch);
     if (got == PeerStream::kLater) return true;
     if (got == PeerStream::kBroken) {
       End();
@@ -126,6 +132,7 @@ bool RelayedConnection::PumpIn() {
       shutdown(grpc_.get(), SHUT_WR);
       return true;
     }
+    if (moved.has_value()) continue;
     const auto read = scratch.first(static_cast<size_t>(got));
     const auto took = PassOn(read);
     if (!took.has_value()) return false;
@@ -136,6 +143,24 @@ bool RelayedConnection::PumpIn() {
     if (read.size() < scratch.size() && !stream_->pending()) return true;
   }
   return true;
+}
+
+std::optional<ssize_t> RelayedConnection::MoveUnread() {
+  const int from = stream_->plain_fd();
+  const size_t most = std::min(guard_.unread(), kMostMoved);
+  if (from < 0 || passed_ > 0 || mark_due_ || most < kLeastMoved ||
+      !relay_->pipe_.Fits(grpc_.get()) || !guard_.TakeUnread(most)) {
+    return std::nullopt;
+  }
+  std::vector<std::byte> rest;
+  const ssize_t moved = relay_->pipe_.Move(from, grpc_.get(), most, &rest);
+  guard_.MovedUnread(most, moved > 0 ? static_cast<size_t>(moved) : 0);
+  if (moved == PayloadPipe::kCannotMove) return std::nullopt;
+  if (!rest.empty()) {
+    Keep(in_, rest);
+    passed_ = rest.size();
+  }
+  return moved;
 }
 
 std::optional<size_t> RelayedConnection::PassOn(

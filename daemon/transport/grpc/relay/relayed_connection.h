@@ -71,6 +71,9 @@ class RelayedConnection final
   // From the peer to gRPC, and back. False: it has ended.
   bool PumpIn();
   bool PumpOut();
+  // As a PeerStream reads, but what it reads has gone on to gRPC already, or is
+  // kept. Nothing: what comes next is to be shown to the guard.
+  std::optional<ssize_t> MoveUnread();
   // How much of `bytes` gRPC took; nothing: the connection has ended.
   std::optional<size_t> PassOn(std::span<const std::byte> bytes);
   void Keep(Kept& kept, std::span<const std::byte> bytes);

@@ -1,0 +1,73 @@
+#include "daemon/transport/grpc/relay/payload_pipe.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+namespace rknnd::transport {
+namespace {
+
+constexpr int kPipeBytes = 256 << 10;
+constexpr unsigned kFlags = SPLICE_F_NONBLOCK | SPLICE_F_MOVE;
+
+bool NothingNow() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+}  // namespace
+
+PayloadPipe::PayloadPipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
+  out_.reset(ends[0]);
+  in_.reset(ends[1]);
+  // A pipe has 16 pages at first. Where the kernel gives it no more, less is
+  // moved at a time.
+  fcntl(in_.get(), F_SETPIPE_SZ, kPipeBytes);
+}
+
+bool PayloadPipe::Fits(int to) const {
+  pollfd polled{to, POLLOUT, 0};
+  return in_.valid() && poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
+}
+
+ssize_t PayloadPipe::Move(int from, int to, size_t most,
+                          std::vector<std::byte>* rest) {
+  const ssize_t got = splice(from, nullptr, in_.get(), nullptr, most, kFlags);
+  if (got < 0 && NothingNow()) return kLater;
+  if (got < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM)) {
+    // A kernel, or a filter of system calls, that does not move bytes.
+    out_.reset();
+    in_.reset();
+    return kCannotMove;
+  }
+  if (got <= 0) return got < 0 ? kBroken : 0;
+  auto left = static_cast<size_t>(got);
+  while (left > 0) {
+    const ssize_t gave = splice(out_.get(), nullptr, to, nullptr, left, kFlags);
+    if (gave > 0) {
+      left -= static_cast<size_t>(gave);
+      continue;
+    }
+    const bool gone = gave < 0 && !NothingNow();
+    Drain(left, rest);
+    if (gone) rest->clear();
+    break;
+  }
+  return got;
+}
+
+void PayloadPipe::Drain(size_t size, std::vector<std::byte>* rest) {
+  rest->resize(size);
+  for (size_t at = 0; at < size;) {
+    const ssize_t got = read(out_.get(), rest->data() + at, size - at);
+    // What was put in is there.
+    if (got <= 0) return rest->resize(at);
+    at += static_cast<size_t>(got);
+  }
+}
+
+}  // namespace rknnd::transport

@@ -1,0 +1,45 @@
+// Moves bytes that nobody reads on their way from one socket to another, so
+// that they are not copied into this process and out of it again (splice(2)):
+// the kernel hands on its pages. A sender on this machine may still change
+// those that are its own (MSG_ZEROCOPY), so whoever takes them looks once.
+
+#ifndef DAEMON_TRANSPORT_GRPC_RELAY_PAYLOAD_PIPE_H_
+#define DAEMON_TRANSPORT_GRPC_RELAY_PAYLOAD_PIPE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "base/posix/unique_fd.h"
+
+namespace rknnd::transport {
+
+// Thread: one. It holds no bytes between two calls, so one serves all sockets.
+class PayloadPipe {
+ public:
+  // Where the kernel gives none, it moves nothing.
+  PayloadPipe();
+
+  // In place of a number of bytes; the first two as in PeerStream.
+  static constexpr ssize_t kLater = -1;   // `from` has nothing yet
+  static constexpr ssize_t kBroken = -2;  // `from` never will have
+  static constexpr ssize_t kCannotMove =
+      -3;  // bytes are to be read and written
+
+  // Whether Move is worth a try: it can, and `to` takes bytes.
+  [[nodiscard]] bool Fits(int to) const;
+  // How many of at most `most` bytes have left `from`; zero: its other side has
+  // sent all. Those that `to` did not take are in `rest`, unless its other side
+  // is gone, and then they are lost.
+  ssize_t Move(int from, int to, size_t most, std::vector<std::byte>* rest);
+
+ private:
+  void Drain(size_t size, std::vector<std::byte>* rest);
+
+  base::UniqueFd out_, in_;  // ends; none: it cannot
+};
+
+}  // namespace rknnd::transport
+
+#endif  // DAEMON_TRANSPORT_GRPC_RELAY_PAYLOAD_PIPE_H_
