@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "driver/soft/kernels/checks.h"
+#include "driver/soft/kernels/convolution/float_bands.h"
 #include "driver/soft/kernels/epilogue.h"
 #include "driver/soft/kernels/loops.h"
 #include "driver/soft/tiles/packed_weights.h"
@@ -32,30 +33,6 @@ constexpr auto kInBlock = static_cast<int64_t>(kChannelBlock);
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
-
-// Channels that lie together in a pixel of the tensor.
-int64_t TogetherIn(const TensorSpec& spec) {
-  const bool one_pixel = ProductOf(spec.shape, 2, spec.shape.size()) == 1;
-  return one_pixel && spec.placement.block == 1 ? spec.shape[1]
-                                                : spec.placement.block;
-}
-
-// How a tensor of floats lies: blocks of channels, each pixel by pixel.
-struct Layout {
-  int64_t channels = 0, together = 1, blocks = 0, pixels = 0;
-
-  explicit Layout(const TensorSpec& spec)
-      : channels(spec.shape[1]),
-        together(TogetherIn(spec)),
-        blocks((channels + together - 1) / together),
-        pixels(ProductOf(spec.shape, 2, spec.shape.size())) {}
-  // Of a channel that begins a block, or with one channel to a block any.
-  [[nodiscard]] int64_t At(int64_t image, int64_t channel,
-                           int64_t pixel) const {
-    return ((image * blocks + channel / together) * pixels + pixel) * together +
-           channel % together;
-  }
-};
 
 // What a vector holds.
 enum class Lanes : uint8_t {
@@ -123,15 +100,8 @@ class FloatConvolution final : public Kernel {
   // in some blocks of packed weights.
   void RunBand(const Phase& phase, const BandRows& rows, const Range& blocks,
                const float* input, float* output, std::byte* scratch) const;
-  void FillBand(const Phase& phase, const BandRows& rows, const float* input,
-                float* band) const;
-  // The same, the channels' rows apart.
-  void FillPlanes(const Phase& phase, const BandRows& rows, const float* input,
-                  float* band) const;
   void RunRows(const Phase& phase, const BandRows& rows, float* output,
                std::byte* scratch) const;
-  void FillPixels(const Phase& phase, int64_t image, int64_t pixel,
-                  int64_t count, const float* input, float* to) const;
   // Channels [channel, channel + count) of a block of packed weights for some
   // pixels of a row, to where they lie in the output.
   void RunTile(const Phase& phase, Tile tile, const BandRows& rows,
@@ -151,7 +121,7 @@ class FloatConvolution final : public Kernel {
                                 const BandRows& rows, int64_t number) const;
 
   const FloatKernels& loops_;
-  const Layout input_, output_;
+  const FloatLayout input_, output_;
   const TensorSpec output_spec_;
   EpilogueStep step_;
   bool has_rest_ = false;    // of the epilogue, or of a block to be cleared
@@ -363,85 +333,6 @@ absl::Status FloatConvolution::RunPart(Part part, Inputs inputs,
   return absl::OkStatus();
 }
 
-void FloatConvolution::FillPixels(const Phase& phase, int64_t image,
-                                  int64_t pixel, int64_t count,
-                                  const float* input, float* to) const {
-  const int64_t channels = phase.window.channels;
-  const int64_t together = input_.together;
-  if (together == channels) {
-    std::memcpy(to, input + input_.At(image, 0, pixel),
-                static_cast<size_t>(count * channels) * kFloat);
-    return;
-  }
-  if (together == 1) {
-    TurnFloats(input + input_.At(image, 0, pixel), input_.pixels, channels,
-               count, to, channels);
-    return;
-  }
-  for (int64_t c = 0; c < channels; c += together) {
-    const float* from = input + input_.At(image, c, pixel);
-    float* pixels = to + c;
-    const int64_t valid = std::min(together, channels - c);
-    if (valid == 8) {
-      for (int64_t p = 0; p < count;
-           ++p, from += together, pixels += channels) {
-        std::memcpy(pixels, from, 8 * kFloat);
-      }
-    } else if (valid == 1) {
-      for (int64_t p = 0; p < count; ++p, from += together) {
-        pixels[p * channels] = *from;
-      }
-    } else {
-      for (int64_t p = 0; p < count; ++p, from += together) {
-        std::memcpy(pixels + p * channels, from,
-                    static_cast<size_t>(valid) * kFloat);
-      }
-    }
-  }
-}
-
-void FloatConvolution::FillBand(const Phase& phase, const BandRows& rows,
-                                const float* input, float* band) const {
-  const TileWindow& window = phase.window;
-  const BandRow row = RowOf(window, phase.band);
-  ForEachBandRow(window, phase.band, rows, [&](int64_t place, int64_t y) {
-    float* const to = band + place * phase.band.row_values();
-    if (y < 0) {
-      std::fill_n(to, phase.band.row_values(), 0.0F);
-      return;
-    }
-    std::fill_n(to, row.before * window.channels, 0.0F);
-    FillPixels(phase, rows.image, y * window.input[2] + row.first, row.inside,
-               input, to + row.before * window.channels);
-    std::fill_n(to + (row.before + row.inside) * window.channels,
-                row.after * window.channels, 0.0F);
-  });
-}
-
-void FloatConvolution::FillPlanes(const Phase& phase, const BandRows& rows,
-                                  const float* input, float* band) const {
-  const TileWindow& window = phase.window;
-  const BandRow row = RowOf(window, phase.band);
-  const int64_t plane = RowPlace(window, phase.band, 1, 0);
-  for (int64_t c = 0; c < window.channels; c += input_.together) {
-    const int64_t channels = std::min(input_.together, window.channels - c);
-    ForEachBandRow(window, phase.band, rows, [&](int64_t place, int64_t y) {
-      float* const to = band + RowPlace(window, phase.band, c, place);
-      const int64_t before = y < 0 ? phase.band.width : row.before;
-      for (int64_t p = 0; p < channels; ++p) {
-        std::fill_n(to + p * plane, before, 0.0F);
-      }
-      if (y < 0) return;
-      TurnFloats(
-          input + input_.At(rows.image, c, y * window.input[2] + row.first),
-          input_.together, row.inside, channels, to + before, plane);
-      for (int64_t p = 0; p < channels; ++p) {
-        std::fill_n(to + p * plane + before + row.inside, row.after, 0.0F);
-      }
-    });
-  }
-}
-
 void FloatConvolution::RunRows(const Phase& phase, const BandRows& rows,
                                float* output, std::byte* scratch) const {
   const TileWindow& window = phase.window;
@@ -561,11 +452,12 @@ void FloatConvolution::RunBand(const Phase& phase, const BandRows& rows,
                                const Range& blocks, const float* input,
                                float* output, std::byte* scratch) const {
   if (phase.lanes == Lanes::kPixels) {
-    FillPlanes(phase, rows, input, As<float>(scratch));
+    FillPlanes(phase.window, phase.band, rows, input_, input,
+               As<float>(scratch));
     RunRows(phase, rows, output, scratch);
     return;
   }
-  FillBand(phase, rows, input, As<float>(scratch));
+  FillBand(phase.window, phase.band, rows, input_, input, As<float>(scratch));
   std::byte* const room = scratch + tile_at_;
   const PackedShape& packed = phase.packed;
   const auto each_in = packed.inputs * static_cast<int64_t>(kFloat);
