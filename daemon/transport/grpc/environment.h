@@ -15,11 +15,11 @@
 
 namespace rknnd::transport {
 
-class Admission;
 class DeliveryWatch;
 class GrpcAuthenticator;
 class OverloadLog;
 class RequestBudget;
+class RequestTurns;
 
 struct GrpcEnvironment {
   base::EventLoop* loop = nullptr;
@@ -33,7 +33,7 @@ struct GrpcEnvironment {
   GrpcAuthenticator* authenticator = nullptr;  // who a peer is
   Board* board = nullptr;               // null: nobody answers for the machine
   RequestBudget* budget = nullptr;      // what requests may hold
-  Admission* admission = nullptr;       // whose turn it is to have that
+  RequestTurns* turns = nullptr;        // whose turn it is to have that
   OverloadLog* overload = nullptr;      // requests that nothing was left for
   DeliveryWatch* deliveries = nullptr;  // peers that do not take answers
 };

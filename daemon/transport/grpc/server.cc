@@ -32,7 +32,6 @@
 #include "absl/synchronization/mutex.h"
 #include "base/posix/blocked_signals.h"
 #include "base/status/status.h"
-#include "daemon/transport/grpc/admission.h"
 #include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/debug/debug_endpoint.h"
 #include "daemon/transport/grpc/delivery_watch.h"
@@ -49,6 +48,7 @@
 #include "daemon/transport/grpc/relay/tls_files.h"
 #include "daemon/transport/grpc/relay/tls_stream.h"
 #include "daemon/transport/grpc/request_budget.h"
+#include "daemon/transport/grpc/request_turns.h"
 #include "daemon/transport/grpc/session/session_endpoint.h"
 
 namespace rknnd::transport {
@@ -146,7 +146,7 @@ class GrpcServerImpl final : public GrpcServer {
   std::vector<std::string> names_;
   std::unique_ptr<base::EventLoop> loop_;  // of the server's thread
   std::optional<DeliveryWatch> deliveries_;
-  std::optional<Admission> admission_;
+  std::optional<RequestTurns> turns_;
   std::optional<OverloadLog> overload_;
   std::vector<std::unique_ptr<GrpcEndpoint>> endpoints_;
   std::thread thread_;
@@ -180,8 +180,8 @@ absl::Status GrpcServerImpl::Begin() {
   environment_.authenticator = authenticator_.get();
   environment_.budget = &budget_;
   environment_.deliveries = &*deliveries_;
-  environment_.admission = &admission_.emplace(&budget_, options_.requests,
-                                               loop_.get(), environment_.clock);
+  environment_.turns = &turns_.emplace(&budget_, options_.requests, loop_.get(),
+                                       environment_.clock);
   environment_.overload =
       &overload_.emplace(loop_.get(), environment_.failures);
   RKNND_RETURN_IF_ERROR(MakeEndpoints());

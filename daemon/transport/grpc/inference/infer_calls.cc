@@ -13,12 +13,12 @@
 #include <string>
 #include <utility>
 
-#include "daemon/transport/grpc/admission.h"
 #include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/delivery_watch.h"
 #include "daemon/transport/grpc/inference/answer.h"
 #include "daemon/transport/grpc/inference/call_status.h"
 #include "daemon/transport/grpc/overload_log.h"
+#include "daemon/transport/grpc/request_turns.h"
 
 namespace rknnd::transport {
 namespace {
@@ -49,8 +49,8 @@ Inference::Call CallOf(const Context& context, const GrpcPeer& peer,
           DeadlineOf(context, clock), streamed};
 }
 
-Admission::Asker AskerOf(const Context& context, const GrpcPeer& peer,
-                         const base::Clock& clock) {
+RequestTurns::Asker AskerOf(const Context& context, const GrpcPeer& peer,
+                            const base::Clock& clock) {
   return {peer.account, peer.address, DeadlineOf(context, clock)};
 }
 
@@ -85,7 +85,7 @@ class UnaryCall final : public Reactor, public OpenCall {
       if (state_ != State::kNew) return;
       state_ = State::kWaiting;
     }
-    parts_.environment.admission->Ask(
+    parts_.environment.turns->Ask(
         AskerOf(*context_, peer_, *parts_.environment.clock), 0, &place_,
         [this](absl::StatusOr<RequestBudget::Hold> hold) {
           OnTurn(std::move(hold));
@@ -95,7 +95,7 @@ class UnaryCall final : public Reactor, public OpenCall {
       // Who ended it before it had asked found nothing to withdraw.
       const base::MutexLock lock(mutex_);
       if (state_ != State::kEnding ||
-          !parts_.environment.admission->Withdraw(place_)) {
+          !parts_.environment.turns->Withdraw(place_)) {
         return;
       }
       state_ = State::kTaken;
@@ -120,8 +120,8 @@ class UnaryCall final : public Reactor, public OpenCall {
     inference->Begin(
         &buffer_, [this](const absl::Status& status, grpc::ByteBuffer* answer) {
           if (!status.ok()) return FinishWith(status);
-          parts_.environment.admission->NoteAnswer(
-              parts_.environment.clock->Now() - granted_);
+          parts_.environment.turns->NoteAnswer(parts_.environment.clock->Now() -
+                                               granted_);
           buffer_.Swap(answer);
           delivery_ = parts_.environment.deliveries->Begin(
               peer_.Describe(), [context = context_] { context->TryCancel(); });
@@ -185,7 +185,7 @@ class UnaryCall final : public Reactor, public OpenCall {
       const base::MutexLock lock(mutex_);
       if (state_ == State::kTaken || state_ == State::kEnding) return;
       if (state_ == State::kWaiting &&
-          !parts_.environment.admission->Withdraw(place_)) {
+          !parts_.environment.turns->Withdraw(place_)) {
         state_ = State::kEnding;
         ending_ = status;
         return;
@@ -197,7 +197,7 @@ class UnaryCall final : public Reactor, public OpenCall {
 
   void FinishWith(const absl::Status& status) {
     if (absl::IsResourceExhausted(status)) {
-      TellToComeAgain(*context_, parts_.environment.admission->ComeAgain());
+      TellToComeAgain(*context_, parts_.environment.turns->ComeAgain());
     }
     Finish(ToGrpc(status));
   }
@@ -205,7 +205,7 @@ class UnaryCall final : public Reactor, public OpenCall {
   const InferCallParts& parts_;
   Context* const context_;
   const GrpcPeer peer_;
-  Admission::Place place_;
+  RequestTurns::Place place_;
   base::Nanoseconds granted_ = 0;
   grpc::ByteBuffer buffer_;  // the request, then the answer
   DeliveryWatch::Guard delivery_;
@@ -251,7 +251,7 @@ class StreamCall final : public Reactor, public OpenCall {
       }
     }
     if (ok) {
-      parts_.environment.admission->Ask(
+      parts_.environment.turns->Ask(
           AskerOf(*context_, peer_, *parts_.environment.clock),
           std::max<size_t>(1, request_.Length()), &place_,
           [this](absl::StatusOr<RequestBudget::Hold> hold) {
@@ -316,7 +316,7 @@ class StreamCall final : public Reactor, public OpenCall {
   void WithdrawIfEnding() {
     const base::MutexLock lock(mutex_);
     if (!ending_.has_value() || !asking_ ||
-        !parts_.environment.admission->Withdraw(place_)) {
+        !parts_.environment.turns->Withdraw(place_)) {
       return;
     }
     asking_ = reading_ = false;
@@ -345,7 +345,7 @@ class StreamCall final : public Reactor, public OpenCall {
                      [this, inference, begun = parts_.environment.clock->Now()](
                          const absl::Status& status, grpc::ByteBuffer* answer) {
                        if (status.ok()) {
-                         parts_.environment.admission->NoteAnswer(
+                         parts_.environment.turns->NoteAnswer(
                              parts_.environment.clock->Now() - begun);
                        }
                        OnAnswer(inference, status, answer);
@@ -448,7 +448,7 @@ class StreamCall final : public Reactor, public OpenCall {
   bool errors_end_it_ = false;
   grpc::ByteBuffer request_;       // of whoever reads
   DeliveryWatch::Guard delivery_;  // of whoever writes
-  Admission::Place place_;         // of what was read
+  RequestTurns::Place place_;      // of what was read
 
   base::Mutex mutex_;
   bool reading_ RKNND_GUARDED_BY(mutex_) = false;

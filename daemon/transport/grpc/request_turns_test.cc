@@ -1,4 +1,4 @@
-#include "daemon/transport/grpc/admission.h"
+#include "daemon/transport/grpc/request_turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,15 +23,15 @@ using ::testing::SizeIs;
 constexpr uint64_t kBytes = uint64_t{1} << 20;
 constexpr uint32_t kWaiting = 3;
 
-class AdmissionTest : public ::testing::Test {
+class RequestTurnsTest : public ::testing::Test {
  protected:
   struct Call {
-    Admission::Place place;
+    RequestTurns::Place place;
     RequestBudget::Hold hold;
     absl::Status status = absl::UnknownError("not told");
   };
 
-  AdmissionTest() : loop_(*base::EventLoop::Create(&clock_)) {}
+  RequestTurnsTest() : loop_(*base::EventLoop::Create(&clock_)) {}
 
   void RunLoop() {
     for (int round = 0; round < 3; ++round) {
@@ -43,12 +43,12 @@ class AdmissionTest : public ::testing::Test {
       const std::string& account, uint64_t message = 700 << 10,
       base::Nanoseconds deadline = TurnQueue::kNoDeadline) {
     auto call = std::make_unique<Call>();
-    admission_.Ask({account, account + ":1", deadline}, message, &call->place,
-                   [to = call.get()](absl::StatusOr<RequestBudget::Hold> hold) {
-                     EXPECT_TRUE(absl::IsUnknown(to->status)) << "told twice";
-                     to->status = hold.status();
-                     if (hold.ok()) to->hold = *std::move(hold);
-                   });
+    turns_.Ask({account, account + ":1", deadline}, message, &call->place,
+               [to = call.get()](absl::StatusOr<RequestBudget::Hold> hold) {
+                 EXPECT_TRUE(absl::IsUnknown(to->status)) << "told twice";
+                 to->status = hold.status();
+                 if (hold.ok()) to->hold = *std::move(hold);
+               });
     return call;
   }
   static bool Waits(const Call& call) { return absl::IsUnknown(call.status); }
@@ -56,24 +56,24 @@ class AdmissionTest : public ::testing::Test {
   base::FakeClock clock_;
   std::unique_ptr<base::EventLoop> loop_;
   RequestBudget budget_{{kBytes, 100}};
-  Admission admission_{&budget_, kWaiting, loop_.get(), &clock_};
+  RequestTurns turns_{&budget_, kWaiting, loop_.get(), &clock_};
 };
 
-TEST_F(AdmissionTest, WhereThereIsRoomNobodyWaits) {
+TEST_F(RequestTurnsTest, WhereThereIsRoomNobodyWaits) {
   const auto call = Ask("a");
   EXPECT_TRUE(call->status.ok());
   EXPECT_EQ(call->hold.bytes(), (700 << 10) + 4096U);
-  EXPECT_FALSE(admission_.Withdraw(call->place));
+  EXPECT_FALSE(turns_.Withdraw(call->place));
 }
 
-TEST_F(AdmissionTest, WhoWaitsGoesWhenARequestHasEnded) {
+TEST_F(RequestTurnsTest, WhoWaitsGoesWhenARequestHasEnded) {
   const auto first = Ask("a");
   const auto second = Ask("a");
   const auto other = Ask("b");
   RunLoop();
   EXPECT_TRUE(Waits(*second));
   EXPECT_TRUE(Waits(*other));
-  EXPECT_EQ(admission_.waiting(), 2U);
+  EXPECT_EQ(turns_.waiting(), 2U);
   first->hold.Release();
   RunLoop();
   EXPECT_TRUE(second->status.ok());
@@ -83,7 +83,7 @@ TEST_F(AdmissionTest, WhoWaitsGoesWhenARequestHasEnded) {
   EXPECT_TRUE(other->status.ok());
 }
 
-TEST_F(AdmissionTest, WhatFitsGoesPastAnAccountThatHasItsPart) {
+TEST_F(RequestTurnsTest, WhatFitsGoesPastAnAccountThatHasItsPart) {
   const auto first = Ask("a");
   const auto second = Ask("a", 100 << 10);
   EXPECT_TRUE(Waits(*second));
@@ -95,7 +95,7 @@ TEST_F(AdmissionTest, WhatFitsGoesPastAnAccountThatHasItsPart) {
 
 // Requests that stand still keep the rest of their account out for a while, and
 // nobody else.
-TEST_F(AdmissionTest, WhatStandsStillDoesNotHoldUpOthersForLong) {
+TEST_F(RequestTurnsTest, WhatStandsStillDoesNotHoldUpOthersForLong) {
   std::vector<std::unique_ptr<Call>> still;
   for (size_t i = 0; i < RequestPace::kAtOnce; ++i) {
     still.push_back(Ask("a", 1));
@@ -112,27 +112,27 @@ TEST_F(AdmissionTest, WhatStandsStillDoesNotHoldUpOthersForLong) {
   EXPECT_TRUE(next->status.ok());
 }
 
-TEST_F(AdmissionTest, WhatCanNeverFitIsRefusedAtOnce) {
+TEST_F(RequestTurnsTest, WhatCanNeverFitIsRefusedAtOnce) {
   const auto call = Ask("a", kBytes);
   EXPECT_TRUE(absl::IsResourceExhausted(call->status));
   EXPECT_THAT(std::string(call->status.message()), HasSubstr("grpc.memory"));
 }
 
-TEST_F(AdmissionTest, WhoWithdrawsHearsNothing) {
+TEST_F(RequestTurnsTest, WhoWithdrawsHearsNothing) {
   const auto first = Ask("a");
   const auto second = Ask("a");
-  EXPECT_TRUE(admission_.Withdraw(second->place));
-  EXPECT_FALSE(admission_.Withdraw(second->place));
+  EXPECT_TRUE(turns_.Withdraw(second->place));
+  EXPECT_FALSE(turns_.Withdraw(second->place));
   first->hold.Release();
   RunLoop();
   EXPECT_TRUE(Waits(*second));
   EXPECT_EQ(budget_.usage().requests, 0U);
 }
 
-TEST_F(AdmissionTest, WhatIsTooLateIsNotWaitedFor) {
+TEST_F(RequestTurnsTest, WhatIsTooLateIsNotWaitedFor) {
   auto running = Ask("a");
   // An answer takes 10 ms.
-  for (int i = 0; i < 16; ++i) admission_.NoteAnswer(10 * base::kMillisecond);
+  for (int i = 0; i < 16; ++i) turns_.NoteAnswer(10 * base::kMillisecond);
   const auto late = Ask("a", 700 << 10, clock_.Now() + 9 * base::kMillisecond);
   const auto good = Ask("b", 700 << 10, clock_.Now() + 11 * base::kMillisecond);
   RunLoop();
@@ -146,7 +146,7 @@ TEST_F(AdmissionTest, WhatIsTooLateIsNotWaitedFor) {
   EXPECT_TRUE(Ask("a", 700 << 10, clock_.Now() + 1)->status.ok());
 }
 
-TEST_F(AdmissionTest, WhereAllPlacesAreTakenWhoHasMostIsToldToComeAgain) {
+TEST_F(RequestTurnsTest, WhereAllPlacesAreTakenWhoHasMostIsToldToComeAgain) {
   const auto first = Ask("a");
   std::vector<std::unique_ptr<Call>> waiting;
   for (uint32_t i = 0; i < kWaiting; ++i) waiting.push_back(Ask("a"));
@@ -159,22 +159,22 @@ TEST_F(AdmissionTest, WhereAllPlacesAreTakenWhoHasMostIsToldToComeAgain) {
   EXPECT_TRUE(Waits(*waiting.front()));
 }
 
-TEST_F(AdmissionTest, EverybodyIsToldAnotherTime) {
+TEST_F(RequestTurnsTest, EverybodyIsToldAnotherTime) {
   // 100 answers a second.
   for (int i = 0; i < 100; ++i) {
     clock_.Advance(10 * base::kMillisecond);
-    admission_.NoteAnswer(base::kMillisecond);
+    turns_.NoteAnswer(base::kMillisecond);
   }
-  const base::Nanoseconds first = admission_.ComeAgain();
+  const base::Nanoseconds first = turns_.ComeAgain();
   EXPECT_EQ(first, 50 * base::kMillisecond);
-  EXPECT_EQ(admission_.ComeAgain(), 90 * base::kMillisecond);
-  EXPECT_EQ(admission_.ComeAgain(), 130 * base::kMillisecond);
+  EXPECT_EQ(turns_.ComeAgain(), 90 * base::kMillisecond);
+  EXPECT_EQ(turns_.ComeAgain(), 130 * base::kMillisecond);
   clock_.Advance(20 * base::kMillisecond);
-  EXPECT_EQ(admission_.ComeAgain(), 150 * base::kMillisecond);
+  EXPECT_EQ(turns_.ComeAgain(), 150 * base::kMillisecond);
   // However many there are, none comes later than that, nor all at one time.
   base::Nanoseconds last = 0;
   for (int i = 0; i < 5000; ++i) {
-    const base::Nanoseconds next = admission_.ComeAgain();
+    const base::Nanoseconds next = turns_.ComeAgain();
     EXPECT_NE(next, last);
     EXPECT_LE(next, 30 * base::kSecond);
     last = next;

@@ -1,4 +1,4 @@
-#include "daemon/transport/grpc/admission.h"
+#include "daemon/transport/grpc/request_turns.h"
 
 #include <algorithm>
 #include <memory>
@@ -31,8 +31,8 @@ constexpr base::Nanoseconds kLookForTurns = 20 * base::kMillisecond;
 
 }  // namespace
 
-Admission::Admission(RequestBudget* budget, uint32_t waiting,
-                     base::EventLoop* loop, const base::Clock* clock)
+RequestTurns::RequestTurns(RequestBudget* budget, uint32_t waiting,
+                           base::EventLoop* loop, const base::Clock* clock)
     : budget_(budget),
       loop_(loop),
       clock_(clock),
@@ -42,13 +42,14 @@ Admission::Admission(RequestBudget* budget, uint32_t waiting,
   budget_->set_on_room([this] { OnRoom(); });
 }
 
-Admission::~Admission() {
+RequestTurns::~RequestTurns() {
   budget_->set_on_room(nullptr);
   if (look_again_ != 0) loop_->CancelTimer(look_again_);
 }
 
-RequestBudget::Room Admission::Try(const std::string& account, uint64_t message,
-                                   RequestBudget::Hold* hold) {
+RequestBudget::Room RequestTurns::Try(const std::string& account,
+                                      uint64_t message,
+                                      RequestBudget::Hold* hold) {
   constexpr auto kAtOnce = static_cast<base::Nanoseconds>(RequestPace::kAtOnce);
   return budget_->TryTake(
       account, kRequestBytes,
@@ -57,8 +58,8 @@ RequestBudget::Room Admission::Try(const std::string& account, uint64_t message,
                                  kShortestWindow, kLongestWindow)});
 }
 
-void Admission::Ask(const Asker& asker, uint64_t message, Place* place,
-                    Told told) {
+void RequestTurns::Ask(const Asker& asker, uint64_t message, Place* place,
+                       Told told) {
   RequestBudget::Hold hold;
   std::vector<News> news;
   {
@@ -96,7 +97,7 @@ void Admission::Ask(const Asker& asker, uint64_t message, Place* place,
   for (auto& [tell, what] : news) tell(std::move(what));
 }
 
-bool Admission::Withdraw(const Place& place) {
+bool RequestTurns::Withdraw(const Place& place) {
   base::MutexLock lock(mutex_);
   if (!queue_.Remove(place.ticket_)) return false;
   waiting_.erase(place.ticket_);
@@ -104,15 +105,15 @@ bool Admission::Withdraw(const Place& place) {
   return true;
 }
 
-Admission::News Admission::TellLater(TurnQueue::Ticket ticket,
-                                     absl::StatusOr<RequestBudget::Hold> what) {
+RequestTurns::News RequestTurns::TellLater(
+    TurnQueue::Ticket ticket, absl::StatusOr<RequestBudget::Hold> what) {
   const auto found = waiting_.find(ticket);
   News news{std::move(found->second.told), std::move(what)};
   waiting_.erase(found);
   return news;
 }
 
-void Admission::OnRoom() {
+void RequestTurns::OnRoom() {
   if (!somebody_waits_) return;
   {
     base::MutexLock lock(mutex_);
@@ -121,7 +122,7 @@ void Admission::OnRoom() {
   loop_->Post([this] { GiveTurns(); });
 }
 
-void Admission::GiveTurns() {
+void RequestTurns::GiveTurns() {
   for (;;) {
     std::vector<News> news;
     {
@@ -148,7 +149,7 @@ void Admission::GiveTurns() {
   LookAgain();
 }
 
-void Admission::LookAgain() {
+void RequestTurns::LookAgain() {
   if (!somebody_waits_ || look_again_ != 0) return;
   look_again_ = loop_->RunAfter(kLookForTurns, [this] {
     look_again_ = 0;
@@ -156,8 +157,8 @@ void Admission::LookAgain() {
   });
 }
 
-TurnQueue::Answer Admission::HasRoom(TurnQueue::Ticket next,
-                                     RequestBudget::Hold* hold) {
+TurnQueue::Answer RequestTurns::HasRoom(TurnQueue::Ticket next,
+                                        RequestBudget::Hold* hold) {
   const Waiting& waiting = waiting_.find(next)->second;
   switch (Try(waiting.account, waiting.message, hold)) {
     case RequestBudget::Room::kYes:
@@ -170,13 +171,13 @@ TurnQueue::Answer Admission::HasRoom(TurnQueue::Ticket next,
   return TurnQueue::Answer::kAllMustWait;
 }
 
-base::Nanoseconds Admission::LeastNeeded() const {
+base::Nanoseconds RequestTurns::LeastNeeded() const {
   // Where nothing runs, nothing tells how long it would take now.
   if (answers_ < took_.size() || budget_->usage().requests == 0) return 0;
   return *std::min_element(took_.begin(), took_.end());
 }
 
-void Admission::NoteAnswer(base::Nanoseconds took) {
+void RequestTurns::NoteAnswer(base::Nanoseconds took) {
   base::MutexLock lock(mutex_);
   took_[answers_++ % took_.size()] = took;
   ++rate_answers_;
@@ -190,7 +191,7 @@ void Admission::NoteAnswer(base::Nanoseconds took) {
   rate_since_ += since;
 }
 
-base::Nanoseconds Admission::ComeAgain() {
+base::Nanoseconds RequestTurns::ComeAgain() {
   base::MutexLock lock(mutex_);
   const base::Nanoseconds now = clock_->Now();
   // Half of those who wait: the queue is not to run empty meanwhile.
@@ -203,7 +204,7 @@ base::Nanoseconds Admission::ComeAgain() {
   return next_return_ - now;
 }
 
-size_t Admission::waiting() const {
+size_t RequestTurns::waiting() const {
   base::MutexLock lock(mutex_);
   return queue_.size();
 }

@@ -12,8 +12,8 @@
 //                 +--deadline, displaced by others--> refused
 //                 +--Withdraw--> nothing more is heard
 
-#ifndef DAEMON_TRANSPORT_GRPC_ADMISSION_H_
-#define DAEMON_TRANSPORT_GRPC_ADMISSION_H_
+#ifndef DAEMON_TRANSPORT_GRPC_REQUEST_TURNS_H_
+#define DAEMON_TRANSPORT_GRPC_REQUEST_TURNS_H_
 
 #include <array>
 #include <atomic>
@@ -35,13 +35,13 @@
 namespace rknnd::transport {
 
 // Thread: any.
-class Admission {
+class RequestTurns {
  public:
   // Turns are given on `loop`, which may be any thread's; `waiting`: calls that
   // wait at one time. All outlive it; `loop` runs no task of it after.
-  Admission(RequestBudget* budget, uint32_t waiting, base::EventLoop* loop,
-            const base::Clock* clock);
-  ~Admission();
+  RequestTurns(RequestBudget* budget, uint32_t waiting, base::EventLoop* loop,
+               const base::Clock* clock);
+  ~RequestTurns();
 
   struct Asker {
     std::string account;     // GrpcPeer::account
@@ -52,7 +52,7 @@ class Admission {
   using Told = std::function<void(absl::StatusOr<RequestBudget::Hold>)>;
   // Where a call that asks keeps what it needs to withdraw.
   class Place {
-    friend class Admission;
+    friend class RequestTurns;
     TurnQueue::Ticket ticket_ = 0;
   };
 
@@ -116,4 +116,4 @@ class Admission {
 
 }  // namespace rknnd::transport
 
-#endif  // DAEMON_TRANSPORT_GRPC_ADMISSION_H_
+#endif  // DAEMON_TRANSPORT_GRPC_REQUEST_TURNS_H_
