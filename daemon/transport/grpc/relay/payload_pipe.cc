@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,9 +30,14 @@ PayloadPipe::PayloadPipe() {
   fcntl(in_.get(), F_SETPIPE_SZ, kPipeBytes);
 }
 
-bool PayloadPipe::Fits(int to) const {
+bool PayloadPipe::Fits(int from, size_t least, int to) const {
+  int there = 0;
+  if (!in_.valid() || ioctl(from, FIONREAD, &there) != 0 ||
+      there < static_cast<int>(least)) {
+    return false;
+  }
   pollfd polled{to, POLLOUT, 0};
-  return in_.valid() && poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
+  return poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
 }
 
 ssize_t PayloadPipe::Move(int from, int to, size_t most,

@@ -27,8 +27,9 @@ class PayloadPipe {
   static constexpr ssize_t kCannotMove =
       -3;  // bytes are to be read and written
 
-  // Whether Move is worth a try: it can, and `to` takes bytes.
-  [[nodiscard]] bool Fits(int to) const;
+  // Whether Move is worth a try: it can, `from` has `least` bytes, as whole
+  // pages are held for a few bytes too, and `to` takes some.
+  [[nodiscard]] bool Fits(int from, size_t least, int to) const;
   // How many of at most `most` bytes have left `from`; zero: its other side has
   // sent all. Those that `to` did not take are in `rest`, unless its other side
   // is gone, and then they are lost.

@@ -67,8 +67,10 @@ void Relay::Take(AcceptedConnection connection) {
 }
 
 std::span<std::byte> Relay::Scratch() {
-  return std::span(scratch_).first(kept_ < kMuchKept ? kMostRead : kLittleRead);
+  return std::span(scratch_).first(KeepsMuch() ? kLittleRead : kMostRead);
 }
+
+bool Relay::KeepsMuch() const { return kept_ >= kMuchKept; }
 
 bool Relay::MayOpen(uint32_t resets) const {
   const int64_t ending =

@@ -75,6 +75,7 @@ class Relay {
 
   // So much is read at a time, less where much is kept already.
   [[nodiscard]] std::span<std::byte> Scratch();
+  [[nodiscard]] bool KeepsMuch() const;
   [[nodiscard]] bool MayOpen(uint32_t resets) const;
   void Wait(RelayedConnection* connection);
   void Retry();

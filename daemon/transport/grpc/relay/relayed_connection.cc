@@ -149,7 +149,9 @@ std::optional<ssize_t> RelayedConnection::MoveUnread() {
   const int from = stream_->plain_fd();
   const size_t most = std::min(guard_.unread(), kMostMoved);
   if (from < 0 || passed_ > 0 || mark_due_ || most < kLeastMoved ||
-      !relay_->pipe_.Fits(grpc_.get()) || !guard_.TakeUnread(most)) {
+      relay_->KeepsMuch() ||
+      !relay_->pipe_.Fits(from, kLeastMoved, grpc_.get()) ||
+      !guard_.TakeUnread(most)) {
     return std::nullopt;
   }
   std::vector<std::byte> rest;
