@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/posix/clock.h"
-#include "client/rknnrt/api/submit_api_fixture.h"
+#include "client/rknnrt/api/run_api_fixture.h"
 
 namespace rknnd::client {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/rknnrt/api/submit_api_fixture.h"
+#include "client/rknnrt/api/run_api_fixture.h"
 
 namespace rknnd::client {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "client/rknnrt/api/submit_api_fixture.h"
+#include "client/rknnrt/api/run_api_fixture.h"
 
 namespace rknnd::client {
 namespace {

@@ -2,10 +2,10 @@
 // them, and so many bytes of their messages and answers. Taken before a message
 // is read, given back when its answer has left. No peer gets more than three
 // quarters of it, so that one that never reads keeps nobody else out; nor does
-// it begin many requests before the first of them are answered, as what waits
-// in memory has left the CPU's caches when its turn comes. Asked by the
-// endpoints, and by the queue of those who wait for room (request_turns.h);
-// sizes and names of peers are theirs, so nothing here trusts them to be small.
+// it begin many requests before the first of them are answered, so that their
+// messages do not wait in memory for each other. Asked by the endpoints, and by
+// the queue of those who wait for room (request_turns.h); sizes and names of
+// peers are theirs, so nothing here trusts them to be small.
 
 #ifndef DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_
 #define DAEMON_TRANSPORT_GRPC_REQUEST_BUDGET_H_

@@ -7,7 +7,7 @@
 //
 //   Ask --room--------------------------------------------> granted
 //    |                                                        ^
-//    +--none--> waits --its turn, and a request has ended-----+
+//    +--none--> waits --its turn, and there is room-----------+
 //                 |
 //                 +--deadline, displaced by others--> refused
 //                 +--Withdraw--> nothing more is heard
@@ -81,6 +81,7 @@ class RequestTurns {
   void OnRoom();
   // Thread: loop.
   void GiveTurns();
+  // Room also comes with time (RequestPace).
   void LookAgain();
   News TellLater(TurnQueue::Ticket ticket,
                  absl::StatusOr<RequestBudget::Hold> what)

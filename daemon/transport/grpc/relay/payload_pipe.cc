@@ -46,34 +46,37 @@ ssize_t PayloadPipe::Move(int from, int to, size_t most,
   if (got < 0 && NothingNow()) return kLater;
   if (got < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM)) {
     // A kernel, or a filter of system calls, that does not move bytes.
-    out_.reset();
-    in_.reset();
+    Close();
     return kCannotMove;
   }
   if (got <= 0) return got < 0 ? kBroken : 0;
   auto left = static_cast<size_t>(got);
   while (left > 0) {
     const ssize_t gave = splice(out_.get(), nullptr, to, nullptr, left, kFlags);
-    if (gave > 0) {
-      left -= static_cast<size_t>(gave);
-      continue;
-    }
-    const bool gone = gave < 0 && !NothingNow();
-    Drain(left, rest);
-    if (gone) rest->clear();
-    break;
+    if (gave <= 0) break;
+    left -= static_cast<size_t>(gave);
+  }
+  if (left > 0 && !Drain(left, rest)) {
+    // No byte of this connection may come to another one.
+    Close();
+    return kBroken;
   }
   return got;
 }
 
-void PayloadPipe::Drain(size_t size, std::vector<std::byte>* rest) {
+bool PayloadPipe::Drain(size_t size, std::vector<std::byte>* rest) {
   rest->resize(size);
   for (size_t at = 0; at < size;) {
     const ssize_t got = read(out_.get(), rest->data() + at, size - at);
-    // What was put in is there.
-    if (got <= 0) return rest->resize(at);
+    if (got <= 0) return false;
     at += static_cast<size_t>(got);
   }
+  return true;
+}
+
+void PayloadPipe::Close() {
+  out_.reset();
+  in_.reset();
 }
 
 }  // namespace rknnd::transport

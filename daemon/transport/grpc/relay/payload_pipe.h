@@ -31,12 +31,14 @@ class PayloadPipe {
   // pages are held for a few bytes too, and `to` takes some.
   [[nodiscard]] bool Fits(int from, size_t least, int to) const;
   // How many of at most `most` bytes have left `from`; zero: its other side has
-  // sent all. Those that `to` did not take are in `rest`, unless its other side
-  // is gone, and then they are lost.
+  // sent all. Those that `to` did not take, for now or for ever, are in `rest`.
   ssize_t Move(int from, int to, size_t most, std::vector<std::byte>* rest);
 
  private:
-  void Drain(size_t size, std::vector<std::byte>* rest);
+  // False: it could not be emptied.
+  bool Drain(size_t size, std::vector<std::byte>* rest);
+  // Nothing is moved from then on.
+  void Close();
 
   base::UniqueFd out_, in_;  // ends; none: it cannot
 };

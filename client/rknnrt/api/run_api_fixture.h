@@ -1,8 +1,8 @@
 // A program with contexts, librknnrt.so itself under it, and a daemon that
 // lives in the test and answers when it is told to. For the tests of runs.
 
-#ifndef CLIENT_RKNNRT_API_SUBMIT_API_FIXTURE_H_
-#define CLIENT_RKNNRT_API_SUBMIT_API_FIXTURE_H_
+#ifndef CLIENT_RKNNRT_API_RUN_API_FIXTURE_H_
+#define CLIENT_RKNNRT_API_RUN_API_FIXTURE_H_
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using Runs = FakeDaemon::Runs;
 // One process, one session: the daemon lives as long as the tests.
 inline FakeDaemon& Daemon() {
   static FakeDaemon& daemon =
-      *new FakeDaemon(testing::TempDir() + "submit_api_test." +
+      *new FakeDaemon(testing::TempDir() + "run_api_test." +
                       std::to_string(getpid()) + ".sock");
   return daemon;
 }
@@ -149,4 +149,4 @@ class RunApiFixture : public testing::Test {
 
 }  // namespace rknnd::client
 
-#endif  // CLIENT_RKNNRT_API_SUBMIT_API_FIXTURE_H_
+#endif  // CLIENT_RKNNRT_API_RUN_API_FIXTURE_H_
