@@ -69,9 +69,6 @@ constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
 // meanwhile; of a message that is read all may come at once. gRPC would make it
 // as much as the network holds.
 constexpr int kUnreadBytes = 8 << 10;
-// That gRPC reads at once of one connection.
-constexpr uint64_t kLeastPiece = uint64_t{16} << 10;
-constexpr uint64_t kLargestPiece = uint64_t{1} << 20;
 // A message comes in frames of no more than this: each costs time, and gRPC's
 // own 16 KiB are many of them for a picture.
 constexpr int kFrameBytes = 1 << 20;
@@ -261,16 +258,11 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
 
 void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
   grpc::ResourceQuota quota("rknnd");
-  // Above what the relay lets in: gRPC cuts off anybody where it is full.
+  // Above what the relay lets in: gRPC cuts off anybody where it is full. Not
+  // far above: below four fifths of it gRPC keeps for each connection whatever
+  // it read of it at one time, a quarter of a megabyte.
   quota.Resize(2 * options_.memory);
   builder.SetResourceQuota(quota);
-  // gRPC keeps room for what a connection may send next, a megabyte if it may,
-  // and where that takes most of the quota it reads in pieces of 8 KiB.
-  builder.AddChannelArgument(
-      GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE,
-      static_cast<int>(std::clamp<uint64_t>(
-          options_.memory / std::max(1U, options_.connections), kLeastPiece,
-          kLargestPiece)));
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
