@@ -44,17 +44,34 @@ bool Take(CodedInputStream* in, int size, Pieces* data) {
   return true;
 }
 
+// A tag of the messages below, which is one byte; 0: it is longer, or missing.
+// CodedInputStream takes ten bytes and drops what does not fit, which
+// protobuf's own code refuses.
+uint32_t ReadShortTag(CodedInputStream* in) {
+  const int from = in->CurrentPosition();
+  const uint32_t tag = in->ReadTag();
+  return in->CurrentPosition() - from == 1 ? tag : 0;
+}
+
+// A length; likewise, of no more than five bytes.
+bool ReadSize(CodedInputStream* in, int* size) {
+  constexpr int kMostBytes = 5;
+  const int from = in->CurrentPosition();
+  return in->ReadVarintSizeAsInt(size) &&
+         in->CurrentPosition() - from <= kMostBytes;
+}
+
 // A message that is one chunk, or one write, and nothing else, as every client
 // sends them. None: whatever it is, protobuf's own code shall say.
 std::optional<FromClient> ParseData(const Pieces& message, size_t total) {
   PiecesStream stream(message);
   CodedInputStream in(&stream);
-  const uint32_t part = in.ReadTag();
+  const uint32_t part = ReadShortTag(&in);
   constexpr auto kBytes = Lite::WIRETYPE_LENGTH_DELIMITED;
   const bool chunk = part == Tag(v1::ToDaemon::kChunkFieldNumber, kBytes);
   if (!chunk && part != Tag(v1::ToDaemon::kWriteFieldNumber, kBytes)) return {};
   int length = 0;
-  if (!in.ReadVarintSizeAsInt(&length)) return {};
+  if (!ReadSize(&in, &length)) return {};
   const auto end = static_cast<int>(total);
   if (length != end - in.CurrentPosition()) return {};
   // Field 1 of both is a number.
@@ -69,14 +86,14 @@ std::optional<FromClient> ParseData(const Pieces& message, size_t total) {
   int size = 0;
   Pieces data;
   while (in.CurrentPosition() < end) {
-    const uint32_t tag = in.ReadTag();
+    const uint32_t tag = ReadShortTag(&in);
     if (tag == kNumberTag) {
       if (!in.ReadVarint32(&number)) return {};
     } else if (!chunk && tag == Tag(v1::Data::kOffsetFieldNumber,
                                     Lite::WIRETYPE_VARINT)) {
       if (!in.ReadVarint64(&offset)) return {};
     } else if (tag == data_tag) {
-      if (!in.ReadVarintSizeAsInt(&size)) return {};
+      if (!ReadSize(&in, &size)) return {};
       if (size > end - in.CurrentPosition()) return {};
       if (!Take(&in, size, &data)) return {};
     } else {
