@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/core/memory/buffer_keys.h"
+#include "daemon/core/models/preloaded_models.h"
 #include "daemon/core/service_impl.h"
 #include "daemon/core/terms/events.h"
 
@@ -78,7 +79,7 @@ absl::Status Service::Impl::Reconfigure(const LiveOptions& options) {
   ModelRegistry& models = *parts->models;
   models.set_grace(options.model_grace);
   models.SetCacheLimit(options.cache_limit);
-  models.SetPreloaded(options.preload, options.limits.model_bytes);
+  models.preloaded().Set(options.preload, options.limits.model_bytes);
   return absl::OkStatus();
 }
 

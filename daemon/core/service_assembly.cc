@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/core/memory/buffer_keys.h"
+#include "daemon/core/models/preloaded_models.h"
 #include "daemon/core/scheduling/scheduler.h"
 #include "daemon/core/service.h"
 #include "daemon/core/service_impl.h"
@@ -159,7 +160,7 @@ Service::Impl::Impl(const ServiceOptions& options)
                                            MappingsOfABuffer(options));
   parts->sessions = &sessions;
   parts->common = common_.get();
-  parts->models->SetPreloaded(options.preload, options.limits.model_bytes);
+  parts->models->preloaded().Set(options.preload, options.limits.model_bytes);
 }
 
 Service::Impl::~Impl() {

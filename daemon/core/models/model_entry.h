@@ -1,5 +1,5 @@
-// What the registry knows of one model: for model_registry.cc, which changes
-// it, and model_registry_reports.cc, which tells of it.
+// What the registry knows of one model: for the files of model_registry*.cc,
+// two of which change it and one of which tells of it.
 
 #ifndef DAEMON_CORE_MODELS_MODEL_ENTRY_H_
 #define DAEMON_CORE_MODELS_MODEL_ENTRY_H_
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "daemon/core/models/load_turns.h"
 #include "daemon/core/models/loaded_model.h"
 #include "daemon/core/models/model_load.h"
@@ -39,6 +40,10 @@ struct ModelEntry {
   bool restores = false;          // it is one of the quick loader's
   std::vector<LoadPayer> joined;  // who did so
 };
+
+// What somebody hears who asks for a model whose bytes the daemon does not
+// have.
+absl::Status NotLoaded(const ModelId& id);
 
 }  // namespace rknnd::core
 

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +34,7 @@
 namespace rknnd::core {
 
 class ModelRegistry;
+class PreloadedModels;
 
 // What a model is on its way through:
 //
@@ -123,10 +123,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
               const LoadPayer& payer,
               std::function<void(const std::string&)> warn, DoneCallback done);
 
-  // Loads the models' files, of at most so many bytes each, and keeps them as
-  // long as this is not called with others. Those that could not be loaded are
-  // tried again. What is wrong with one is logged.
-  void SetPreloaded(const std::vector<std::string>& paths, uint64_t largest);
+  // What the configuration names.
+  [[nodiscard]] PreloadedModels& preloaded() { return *preloaded_; }
+  // Loads what was read from a file, unless it is there or being loaded.
+  void Load(std::shared_ptr<ModelLoad> load);
   // Of models whose last context goes from now on.
   void set_grace(base::Nanoseconds grace) { parts_.grace = grace; }
   // Of the cache folder; what is too much goes soon.
@@ -178,15 +178,10 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void TellSlowLayers(const LoadedModel& model, const ModelLoad& load);
   void OnFinished(const Key& key, const LoadedModel& model,
                   const absl::Status& finished);
-  void Preload(const std::string& path, uint64_t largest);
   // What a load of so many bytes had needed beside the model is gone.
   void NoteFreed(uint64_t bytes);
-  // A use of the registry's own, of the file at `path`.
-  void KeepForGood(const std::string& path, const ModelId& id);
   // Tells of the cache folder when it fails first, and when it works again.
   void NoteCache(const absl::Status& kept);
-  void OnFileRead(const std::string& path,
-                  absl::StatusOr<std::shared_ptr<ModelLoad>> read);
   void OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
                     const ModelLoad& load);
   // An attempt to load it from what is kept or cached; null: it is neither.
@@ -200,10 +195,9 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   Parts parts_;
   const std::shared_ptr<WeightCharges> charges_;
   const std::shared_ptr<LoadTurns> turns_, quick_turns_;
+  const std::unique_ptr<PreloadedModels> preloaded_;
   std::function<void()> gone_;
   bool cache_fails_ = false;
-  // By path; no use yet of those that are being loaded, or failed.
-  std::map<std::string, std::optional<ModelUse>> preloaded_;
   uint64_t next_salt_ = 1;
   uint64_t next_grace_ = 1;
   std::map<Key, std::shared_ptr<ModelEntry>> entries_;

@@ -10,6 +10,7 @@
 
 #include "daemon/core/models/model_entry.h"
 #include "daemon/core/models/model_registry.h"
+#include "daemon/core/models/preloaded_models.h"
 #include "daemon/core/models/slow_layers.h"
 
 namespace rknnd::core {
@@ -54,11 +55,9 @@ std::vector<ModelReport> ModelRegistry::Reports() const {
     report.id = key.first;
     report.name = entry->model->name;
     report.contexts = entry->uses;
-    for (const auto& [path, use] : preloaded_) {
-      if (!use.has_value() || use->model() != entry->model) continue;
-      --report.contexts;
-      report.preloaded = true;
-    }
+    const uint32_t kept = preloaded_->UsesOf(*entry->model);
+    report.contexts -= kept;
+    report.preloaded = kept > 0;
     report.weight = entry->model->info().weight_size;
     report.weight_held = entry->model->model->held_weights();
     report.internal = entry->model->internal_size();
