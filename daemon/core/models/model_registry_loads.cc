@@ -86,6 +86,15 @@ void ModelRegistry::Compile(ModelEntry& entry,
   }
 }
 
+void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
+  if (entry.state != ModelState::kLoading) return;
+  std::erase_if(entry.joined, [](const LoadPayer& one) {
+    return one.asker.has_value() && one.asker->expired();
+  });
+  entry.joined.push_back(payer);
+  (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
+}
+
 void ModelRegistry::OnUnwanted(const Key& key,
                                const std::shared_ptr<ModelLoad>& load) {
   const auto found = entries_.find(key);
@@ -101,115 +110,6 @@ void ModelRegistry::OnUnwanted(const Key& key,
   entry.state = ModelState::kGone;
   entries_.erase(found);
   if (load->kept) LetGoOf(key.first);
-}
-
-void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
-  if (entry.state != ModelState::kLoading) return;
-  std::erase_if(entry.joined, [](const LoadPayer& one) {
-    return one.asker.has_value() && one.asker->expired();
-  });
-  entry.joined.push_back(payer);
-  (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
-}
-
-void ModelRegistry::FinishLater(const ModelEntry& entry,
-                                const std::shared_ptr<ModelLoad>& load) {
-  struct Finished {
-    std::shared_ptr<const LoadedModel> model;
-    absl::Status kept, finished;
-  };
-  // Goes on the loop, where its model came from.
-  const auto all = std::make_shared<Finished>();
-  all->model = entry.model;
-  const auto run = [load, all, cache = parts_.cache] {
-    // Devices are other people's code.
-    const auto caught = [](auto step) -> absl::Status {
-      try {
-        return step();
-      } catch (const std::exception& error) {
-        return absl::InternalError(error.what());
-      }
-    };
-    driver::Model& model = *all->model->model;
-    if (cache != nullptr) {
-      all->kept = caught([&] { return load->KeepInCache(*cache, model); });
-    }
-    all->finished = caught([&] { return model.Finish(); });
-    if (!all->finished.ok() && !absl::IsResourceExhausted(all->finished) &&
-        cache != nullptr && load->restored()) {
-      cache->RemoveCompiled(load->id);
-    }
-    load->LetGo();
-  };
-  const auto ended = [load, all, key = entry.key,
-                      weak = weak_from_this()](LoadTurns::End) {
-    if (!all->kept.ok() && load->warn != nullptr) {
-      load->warn(absl::StrCat("model '", load->title(),
-                              "' is not kept for the daemon's restart: ",
-                              std::string(all->kept.message())));
-    }
-    if (const auto registry = weak.lock()) {
-      if (!load->restored()) registry->NoteCache(all->kept);
-      registry->OnFinished(key, *all->model, all->finished);
-    }
-  };
-  // It is there: whoever asked for it.
-  LoadPayer payer = load->payer;
-  payer.asker.reset();
-  turns_->Add(payer, ExpectedLoad(load->size), run, ended);
-}
-
-void ModelRegistry::TellSlowLayers(const LoadedModel& model,
-                                   const ModelLoad& load) {
-  const std::string text = SlowLayersText(model.name, model.info());
-  if (text.empty()) return;
-  if (parts_.log != nullptr) parts_.log->LogEvent(1, text, FieldsOf(model.id));
-  if (load.warn != nullptr) load.warn(text);
-}
-
-void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
-                               const absl::Status& finished) {
-  if (model.charges != nullptr) model.charges->Update(*model.model);
-  NoteFreed(model.info().weight_size);
-  if (finished.ok()) return;
-  // Jobs of those who have it fail and say why; whoever asks next gets a new
-  // one.
-  const auto found = entries_.find(key);
-  if (found != entries_.end() && found->second->model.get() == &model) {
-    if (found->second->state == ModelState::kGrace) {
-      parts_.timers->Cancel(found->second->timer);
-    }
-    const std::shared_ptr<ModelEntry> entry = found->second;
-    entry->state = ModelState::kGone;
-    entries_.erase(found);
-    if (entry->uses > 0) failed_.push_back(entry);
-    LetGoOf(key.first);
-    if (gone_ != nullptr) gone_();
-  }
-  if (parts_.log != nullptr) {
-    parts_.log->LogEvent(
-        1,
-        absl::StrCat("model '", model.name, "' cannot be used, load it again: ",
-                     std::string(finished.message())),
-        FieldsOf(key.first));
-  }
-  preloaded_->Renew(model);
-}
-
-void ModelRegistry::NoteFreed(uint64_t bytes) {
-  if (parts_.spare != nullptr) parts_.spare->NoteFreed(bytes);
-}
-
-void ModelRegistry::NoteCache(const absl::Status& kept) {
-  if (parts_.cache == nullptr || kept.ok() != cache_fails_) return;
-  cache_fails_ = !kept.ok();
-  if (parts_.log == nullptr) return;
-  parts_.log->Log(
-      1, cache_fails_
-             ? absl::StrCat("models are not kept in the cache folder, and are "
-                            "compiled again after a restart: ",
-                            std::string(kept.message()))
-             : std::string("models are kept in the cache folder again"));
 }
 
 void ModelRegistry::OnLoaded(const Key& key,
@@ -333,6 +233,106 @@ void ModelRegistry::OnLoadFailed(const std::shared_ptr<ModelEntry>& entry,
   for (const auto& waiter : waiters) {
     waiter(refused ? load.status : NotLoaded(load.id));
   }
+}
+
+void ModelRegistry::TellSlowLayers(const LoadedModel& model,
+                                   const ModelLoad& load) {
+  const std::string text = SlowLayersText(model.name, model.info());
+  if (text.empty()) return;
+  if (parts_.log != nullptr) parts_.log->LogEvent(1, text, FieldsOf(model.id));
+  if (load.warn != nullptr) load.warn(text);
+}
+
+void ModelRegistry::FinishLater(const ModelEntry& entry,
+                                const std::shared_ptr<ModelLoad>& load) {
+  struct Finished {
+    std::shared_ptr<const LoadedModel> model;
+    absl::Status kept, finished;
+  };
+  // Goes on the loop, where its model came from.
+  const auto all = std::make_shared<Finished>();
+  all->model = entry.model;
+  const auto run = [load, all, cache = parts_.cache] {
+    // Devices are other people's code.
+    const auto caught = [](auto step) -> absl::Status {
+      try {
+        return step();
+      } catch (const std::exception& error) {
+        return absl::InternalError(error.what());
+      }
+    };
+    driver::Model& model = *all->model->model;
+    if (cache != nullptr) {
+      all->kept = caught([&] { return load->KeepInCache(*cache, model); });
+    }
+    all->finished = caught([&] { return model.Finish(); });
+    if (!all->finished.ok() && !absl::IsResourceExhausted(all->finished) &&
+        cache != nullptr && load->restored()) {
+      cache->RemoveCompiled(load->id);
+    }
+    load->LetGo();
+  };
+  const auto ended = [load, all, key = entry.key,
+                      weak = weak_from_this()](LoadTurns::End) {
+    if (!all->kept.ok() && load->warn != nullptr) {
+      load->warn(absl::StrCat("model '", load->title(),
+                              "' is not kept for the daemon's restart: ",
+                              std::string(all->kept.message())));
+    }
+    if (const auto registry = weak.lock()) {
+      if (!load->restored()) registry->NoteCache(all->kept);
+      registry->OnFinished(key, *all->model, all->finished);
+    }
+  };
+  // It is there: whoever asked for it.
+  LoadPayer payer = load->payer;
+  payer.asker.reset();
+  turns_->Add(payer, ExpectedLoad(load->size), run, ended);
+}
+
+void ModelRegistry::OnFinished(const Key& key, const LoadedModel& model,
+                               const absl::Status& finished) {
+  if (model.charges != nullptr) model.charges->Update(*model.model);
+  NoteFreed(model.info().weight_size);
+  if (finished.ok()) return;
+  // Jobs of those who have it fail and say why; whoever asks next gets a new
+  // one.
+  const auto found = entries_.find(key);
+  if (found != entries_.end() && found->second->model.get() == &model) {
+    if (found->second->state == ModelState::kGrace) {
+      parts_.timers->Cancel(found->second->timer);
+    }
+    const std::shared_ptr<ModelEntry> entry = found->second;
+    entry->state = ModelState::kGone;
+    entries_.erase(found);
+    if (entry->uses > 0) failed_.push_back(entry);
+    LetGoOf(key.first);
+    if (gone_ != nullptr) gone_();
+  }
+  if (parts_.log != nullptr) {
+    parts_.log->LogEvent(
+        1,
+        absl::StrCat("model '", model.name, "' cannot be used, load it again: ",
+                     std::string(finished.message())),
+        FieldsOf(key.first));
+  }
+  preloaded_->Renew(model);
+}
+
+void ModelRegistry::NoteCache(const absl::Status& kept) {
+  if (parts_.cache == nullptr || kept.ok() != cache_fails_) return;
+  cache_fails_ = !kept.ok();
+  if (parts_.log == nullptr) return;
+  parts_.log->Log(
+      1, cache_fails_
+             ? absl::StrCat("models are not kept in the cache folder, and are "
+                            "compiled again after a restart: ",
+                            std::string(kept.message()))
+             : std::string("models are kept in the cache folder again"));
+}
+
+void ModelRegistry::NoteFreed(uint64_t bytes) {
+  if (parts_.spare != nullptr) parts_.spare->NoteFreed(bytes);
 }
 
 }  // namespace rknnd::core

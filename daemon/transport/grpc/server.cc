@@ -259,8 +259,9 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
 void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
   grpc::ResourceQuota quota("rknnd");
   // Above what the relay lets in: gRPC cuts off anybody where it is full. Not
-  // far above: below four fifths of it gRPC keeps for each connection whatever
-  // it read of it at one time, a quarter of a megabyte.
+  // far above: while less than four fifths of it are taken, gRPC keeps for each
+  // connection buffers as large as what it last read of it at one time, some
+  // hundred KiB (docs/remote.md).
   quota.Resize(2 * options_.memory);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
