@@ -24,6 +24,7 @@
 #include <chrono>
 #include <future>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -85,6 +86,13 @@ constexpr int64_t kLeastEnding = 64;
 int Milliseconds(base::Nanoseconds time) {
   return static_cast<int>(std::clamp<base::Nanoseconds>(
       time / base::kMillisecond, 1, std::numeric_limits<int>::max()));
+}
+
+// Its last user would wait for its threads, of which one polls for up to ten
+// seconds where the network did not take an answer at once (tcp_posix.cc).
+void KeepGrpc() {
+  static std::once_flag once;
+  std::call_once(once, grpc_init);
 }
 
 // Half of the memory is for messages as they come, which the relay sees to;
@@ -230,6 +238,7 @@ absl::Status GrpcServerImpl::StartServer(std::vector<GrpcListener> listeners) {
   }
   MakeRelay();
   core_log_.emplace(environment_.failures);
+  KeepGrpc();
   // Debian's abseil is built with its search for deadlocks, which locks one
   // graph for all threads whenever a thread locks a second mutex of gRPC's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
