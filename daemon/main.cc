@@ -1,6 +1,6 @@
 // rknnd: reads its options, starts the daemon, serves until told to stop.
 //
-//   Privileges::Prepare, Signals      before the first thread
+//   PrepareGrpc, Privileges, Signals  before the first thread
 //   Runtime, gRPC, sockets, metrics   open all that needs rights
 //   Privileges::Drop                  none are left when the first client comes
 //   READY=1, Run                      until SIGTERM or SIGINT; SIGHUP reloads
@@ -29,6 +29,7 @@
 #include "daemon/board/start_warnings.h"
 #include "daemon/config/config.h"
 #include "daemon/core/terms/events.h"
+#include "daemon/network/grpc_library.h"
 #include "daemon/network/network.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/fd_store.h"
@@ -196,6 +197,7 @@ absl::Status Serve(const CommandLine& line, const Config& config,
   PrivilegeOptions rights;
   rights.user = config.run_as;
   rights.folders = {config.state_dir, options.cache_dir};
+  PrepareGrpc();
   RKNND_ASSIGN_OR_RETURN(Privileges privileges, Privileges::Prepare(rights));
   RKNND_ASSIGN_OR_RETURN(Signals signals, Signals::Block());
   RaiseFdLimit();

@@ -5,6 +5,7 @@
 #include "daemon/network/grpc_library.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <string>
@@ -56,6 +57,13 @@ absl::StatusOr<const transport::GrpcLibraryTable*> Load() {
 }
 
 }  // namespace
+
+void PrepareGrpc() {
+  // Whole frames, also where its memory is short: it reads them in pieces of
+  // 8 KiB there otherwise. The relay sees to what frames may hold.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+  setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning", /*overwrite=*/0);
+}
 
 absl::Status CheckGrpcServer(const transport::GrpcOptions& options) {
   RKNND_ASSIGN_OR_RETURN(const transport::GrpcLibraryTable* const table,

@@ -14,6 +14,10 @@
 
 namespace rknnd {
 
+// How gRPC reads large messages, which it takes from the environment only; what
+// somebody has set there stays. Before the first thread.
+void PrepareGrpc();
+
 // As transport::GrpcServer's. FAILED_PRECONDITION, and how to get it, when the
 // library is not there. It is never unloaded.
 absl::Status CheckGrpcServer(const transport::GrpcOptions& options);

@@ -71,8 +71,11 @@ constexpr base::Nanoseconds kLongestHandshake = 10 * base::kSecond;
 // as much as the network holds.
 constexpr int kUnreadBytes = 8 << 10;
 // A message comes in frames of no more than this: each costs time, and gRPC's
-// own 16 KiB are many of them for a picture.
-constexpr int kFrameBytes = 1 << 20;
+// own 16 KiB are many of them for a picture. gRPC makes room for a whole one.
+constexpr int kFrameBytes = 512 << 10;
+// What gRPC reads of a connection at one time, where it does not know how much
+// is coming, and keeps.
+constexpr uint64_t kReadBytes = 64 << 10;
 // For answers that are on their way when the server ends.
 constexpr std::chrono::seconds kLastAnswers{2};
 constexpr base::Nanoseconds kLastBytes = base::kSecond;
@@ -136,6 +139,11 @@ class GrpcServerImpl final : public GrpcServer {
   absl::Status MakeEndpoints();
   // On the server's thread.
   absl::Status StartServer(std::vector<GrpcListener> listeners);
+  // What the relay lets in of messages and calls.
+  [[nodiscard]] uint64_t RelayPool() const {
+    return Half(options_.memory) +
+           (2 * uint64_t{options_.requests} + kOtherCalls) * kCallBytes;
+  }
   void SetArguments(grpc::ServerBuilder& builder) const;
   void MakeRelay();
   // Gives a connection to gRPC.
@@ -271,7 +279,7 @@ void GrpcServerImpl::SetArguments(grpc::ServerBuilder& builder) const {
   // far above: while less than four fifths of it are taken, gRPC keeps for each
   // connection buffers as large as what it last read of it at one time, some
   // hundred KiB (docs/remote.md).
-  quota.Resize(2 * options_.memory);
+  quota.Resize(RelayPool() + options_.connections * kReadBytes);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(static_cast<int>(options_.message_bytes));
   builder.SetMaxSendMessageSize(-1);
@@ -304,8 +312,7 @@ void GrpcServerImpl::MakeRelay() {
   relay.limits.streams = options_.streams;
   relay.limits.frame_bytes = kFrameBytes;
   relay.limits.header_bytes = 2 * kMetadataBytes;
-  relay.pool = Half(options_.memory) +
-               (2 * uint64_t{options_.requests} + kOtherCalls) * kCallBytes;
+  relay.pool = RelayPool();
   relay.ending = std::max<int64_t>(options_.requests, kLeastEnding);
   relay.handshake = std::min(kLongestHandshake, options_.keepalive);
   relay_.emplace(

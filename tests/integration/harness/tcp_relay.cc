@@ -5,11 +5,13 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -64,6 +66,9 @@ void TcpRelay::Accept() {
   // A daemon that is not there: the client sees its connection end.
   if (connect(pair.far.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof address) == 0) {
+    const int at_once = 1;
+    setsockopt(pair.far.get(), IPPROTO_TCP, TCP_NODELAY, &at_once,
+               sizeof at_once);
     pairs_.push_back(std::move(pair));
   }
 }
@@ -77,9 +82,10 @@ bool TcpRelay::Carry(int from, int to, bool from_client) {
     ++lost_;
     return false;
   }
+  const size_t most = from_client ? piece_.load() : bytes.size();
   for (ssize_t sent = 0; sent < got;) {
-    const ssize_t more = send(to, bytes.data() + sent,
-                              static_cast<size_t>(got - sent), MSG_NOSIGNAL);
+    const size_t size = std::min(static_cast<size_t>(got - sent), most);
+    const ssize_t more = send(to, bytes.data() + sent, size, MSG_NOSIGNAL);
     if (more <= 0) return false;
     sent += more;
   }

@@ -29,6 +29,8 @@ class TcpRelay {
   // is lost, wherever in a message that is; once.
   void LoseAfter(int64_t bytes) { left_ = bytes; }
   [[nodiscard]] int lost() const { return lost_; }
+  // What comes from clients goes on in pieces of so many bytes, each by itself.
+  void CutInto(size_t bytes) { piece_ = bytes; }
 
  private:
   struct Pair {
@@ -46,6 +48,7 @@ class TcpRelay {
   base::UniqueFd listener_, stop_;
   std::atomic<int64_t> left_{INT64_MAX};
   std::atomic<int> lost_{0};
+  std::atomic<size_t> piece_{SIZE_MAX};
   std::list<Pair> pairs_;  // the thread's
   std::thread thread_;
 };

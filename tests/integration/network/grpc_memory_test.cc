@@ -175,6 +175,15 @@ TEST_F(GrpcMemoryTest, FramesThatMeanNothing) {
   EXPECT_THAT(daemon().log(), HasSubstr("it sends frames that mean nothing"));
 }
 
+TEST_F(GrpcMemoryTest, FramesThatAreOnlyBegun) {
+  // Of no known kind, which no flow control holds back. gRPC would make room
+  // for all of each.
+  const std::string begun =
+      EncodeHttp2(Frame{99}, 0, 0, std::string(500'000, '\0')).substr(0, 9);
+  Attack(100, true, [&] { return Repeated(begun, "", 0); });
+  EXPECT_THAT(daemon().log(), HasSubstr("a frame of no known kind"));
+}
+
 TEST_F(GrpcMemoryTest, HeadersThatExpand) {
   // An entry of 4000 bytes in HPACK's table, then named 15000 times a call.
   const std::string entry =

@@ -19,6 +19,7 @@
 #include "tests/integration/harness/files.h"
 #include "tests/integration/harness/grpc_client.h"
 #include "tests/integration/harness/integration_test.h"
+#include "tests/integration/harness/tcp_relay.h"
 
 namespace rknnd::integration {
 namespace {
@@ -484,6 +485,28 @@ TEST_F(OpenInferenceTest, RequestsEndAtTheirDeadlines) {
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(stream->Write(EncodeOip(request)));
   stream->Cancel();
   EXPECT_TRUE(client_->Infer(request).ok());
+}
+
+// As over a slow line: of what is to be moved, little is there at a time.
+TEST_F(OpenInferenceTest, ALargeRequestMayComeInSmallPieces) {
+  constexpr int kSide = 320;
+  const TestModel model = MakeConvNetOfSide(folder(), kSide);
+  Put(model, "net");
+  Serve();
+  const std::string address = daemon().grpc_address();
+  TcpRelay line(std::stoi(address.substr(address.rfind(':') + 1)));
+  const GrpcClient client(line.address());
+  const std::string picture = FileBytes(model.inputs[0]);
+  ASSERT_GT(picture.size(), size_t{1} << 20);
+  const OipRequest request = {
+      "net", "", "", {{"image", "FP32", {1, 3, kSide, kSide}, picture}}, {}};
+  for (const size_t piece : {16'000, 1'400, 97}) {
+    line.CutInto(piece);
+    const OipAnswer answer = client.Infer(request);
+    ASSERT_TRUE(answer.ok()) << piece << ": " << answer.message;
+    EXPECT_TRUE(answer.outputs[0].raw == FileBytes(model.outputs[0])) << piece;
+  }
+  EXPECT_EQ(EndDaemon(), 0);
 }
 
 // A call that has sent nothing, one that waits for its answers, and a stream

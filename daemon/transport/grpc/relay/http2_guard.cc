@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "daemon/transport/grpc/relay/http2_frames.h"
@@ -27,6 +28,9 @@ constexpr uint32_t kUntold = 8;
 constexpr uint32_t kMostUnanswered = 8;
 constexpr uint32_t kMostSettings = 32 * 6;
 constexpr uint32_t kMostGoodbye = 1024;
+// As a peer may send before it was told otherwise. No flow control bounds them,
+// and gRPC makes room for all of one that has begun.
+constexpr uint32_t kMostUnknown = 16 << 10;
 // Frames that mean nothing to us. Clients of browsers' libraries send some at
 // the start of a connection or a call.
 constexpr uint32_t kIdleBurst = 1000;
@@ -56,6 +60,7 @@ Http2Guard::Http2Guard(const Http2Limits& limits, const base::Clock* clock,
 
 Http2Guard::~Http2Guard() {
   while (!streams_.empty()) Close(streams_.begin()->first);
+  room_->GiveBack(coming_);
 }
 
 Http2Guard::Verdict Http2Guard::FromClient(std::span<const std::byte> bytes) {
@@ -71,11 +76,9 @@ Http2Guard::Verdict Http2Guard::FromClient(std::span<const std::byte> bytes) {
     }
     if (client_.left > 0) {
       const size_t size = std::min<size_t>(client_.left, bytes.size() - at);
-      if (data_ != nullptr && !TakeData(bytes.subspan(at, size))) {
-        return {at, Next::kWait, "its messages have no room"};
-      }
+      FrameCame(size);
+      if (data_ != nullptr) ReadData(*data_, bytes.subspan(at, size));
       at += size;
-      client_.left -= static_cast<uint32_t>(size);
       // Later ones in this round are behind a mark of their own.
       if (client_.left == 0 && client_.type() == kReset && !marked_ &&
           block_ == 0 && resets_ >= Http2Room::kUnseenResets) {
@@ -130,6 +133,9 @@ Http2Guard::Verdict Http2Guard::Decide() {
       if (const auto found = streams_.find(stream); found != streams_.end()) {
         data_ = &found->second;
       }
+      if (!TakeFrame(length)) {
+        return {0, Next::kWait, "its messages have no room"};
+      }
       const bool idle = length == 0 && (flags & kEndStream) == 0;
       return idle ? Idle() : Verdict{};
     }
@@ -156,6 +162,9 @@ Http2Guard::Verdict Http2Guard::Decide() {
       return End(0, "CONTINUATION came where none was due");
     default:
       // PRIORITY, and what came after HTTP/2.
+      if (length > kMostUnknown) {
+        return End(0, "a frame of no known kind is too large");
+      }
       return Idle();
   }
 }
@@ -231,10 +240,21 @@ Http2Guard::Verdict Http2Guard::Idle() {
   return {};
 }
 
-bool Http2Guard::TakeData(std::span<const std::byte> bytes) {
-  if (!room_->Take(bytes.size())) return false;
-  Stream& stream = *data_;
-  stream.held += bytes.size();
+bool Http2Guard::TakeFrame(uint32_t length) {
+  if (!room_->Take(length)) return false;
+  coming_ = length;
+  return true;
+}
+
+void Http2Guard::FrameCame(size_t bytes) {
+  client_.left -= static_cast<uint32_t>(bytes);
+  const uint64_t taken = std::min<uint64_t>(bytes, coming_);
+  coming_ -= taken;
+  if (data_ == nullptr) return room_->GiveBack(taken);
+  data_->held += taken;
+}
+
+void Http2Guard::ReadData(Stream& stream, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     size_t size = 0;
     if (stream.prefix_size < stream.prefix.size()) {
@@ -245,6 +265,7 @@ bool Http2Guard::TakeData(std::span<const std::byte> bytes) {
       stream.message += size;
       if (stream.prefix_size == stream.prefix.size()) {
         stream.missing = Read32(stream.prefix.data() + 1);
+        missing_ += stream.missing;
       }
     } else {
       size =
@@ -254,11 +275,11 @@ bool Http2Guard::TakeData(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(size);
     EndIfWhole(stream);
   }
-  return true;
 }
 
 void Http2Guard::Receive(Stream& stream, uint64_t bytes) {
   stream.missing -= bytes;
+  missing_ -= bytes;
   stream.message += bytes;
 }
 
@@ -278,15 +299,14 @@ size_t Http2Guard::unread() const {
   return static_cast<size_t>(std::min<uint64_t>(client_.left, data_->missing));
 }
 
-bool Http2Guard::TakeUnread(size_t bytes) {
-  return data_ == nullptr || room_->Take(bytes);
+size_t Http2Guard::before_unread(size_t least) const {
+  if (missing_ < least) return std::numeric_limits<size_t>::max();
+  return client_.left + client_.header.size() - client_.header_size;
 }
 
-void Http2Guard::MovedUnread(size_t taken, size_t moved) {
-  client_.left -= static_cast<uint32_t>(moved);
+void Http2Guard::MovedUnread(size_t moved) {
+  FrameCame(moved);
   if (data_ == nullptr) return;
-  room_->GiveBack(taken - moved);
-  data_->held += moved;
   Receive(*data_, moved);
   EndIfWhole(*data_);
 }
@@ -301,6 +321,7 @@ void Http2Guard::Close(uint32_t stream) {
   if (found == streams_.end()) return;
   if (data_ == &found->second) data_ = nullptr;
   const uint64_t held = found->second.held;
+  missing_ -= found->second.missing;
   streams_.erase(found);
   room_->GiveBack(held);
 }

@@ -68,11 +68,12 @@ class Http2Guard {
   Verdict FromClient(std::span<const std::byte> bytes);
 
   // How many bytes come next that it would not look at: those of a message.
-  // They need not be shown. Before they are moved, room is taken for them
-  // (false: there is none now); then it hears how many of them were.
+  // They need not be shown; it hears how many were moved instead.
   [[nodiscard]] size_t unread() const;
-  bool TakeUnread(size_t bytes);
-  void MovedUnread(size_t taken, size_t moved);
+  void MovedUnread(size_t moved);
+  // Of bytes that are to be shown no more than these can come before such ones,
+  // where at least `least` of them are known to come; else any number.
+  [[nodiscard]] size_t before_unread(size_t least) const;
 
   // An empty SETTINGS: gRPC acknowledges it when it has read what came before.
   static constexpr std::array<uint8_t, 9> kMark = {0, 0, 0, 4, 0, 0, 0, 0, 0};
@@ -120,8 +121,13 @@ class Http2Guard {
   Verdict DecideSettings();
   Verdict DecideAnswered();
   Verdict Idle();
-  // False: no room.
-  bool TakeData(std::span<const std::byte> bytes);
+  // False: there is no room for a frame of this length, which gRPC makes as
+  // soon as it has the header.
+  bool TakeFrame(uint32_t length);
+  // So many bytes of it have come. They are the stream's from now on, if it is
+  // one's.
+  void FrameCame(size_t bytes);
+  void ReadData(Stream& stream, std::span<const std::byte> bytes);
   // `stream` has so many bytes more of a message whose length it knows.
   void Receive(Stream& stream, uint64_t bytes);
   void EndIfWhole(Stream& stream);
@@ -142,6 +148,8 @@ class Http2Guard {
   bool server_began_ = false;
   std::unordered_map<uint32_t, Stream> streams_;
   Stream* data_ = nullptr;  // whose DATA is coming
+  uint64_t coming_ = 0;     // taken of the room for what is left of a frame
+  uint64_t missing_ = 0;    // of the messages of all streams
   uint32_t last_ = 0;       // the highest stream so far
   uint32_t block_ = 0;      // the stream whose headers are not whole; 0: none
   uint32_t block_bytes_ = 0, block_frames_ = 0;

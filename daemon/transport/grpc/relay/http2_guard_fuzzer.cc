@@ -49,8 +49,9 @@ size_t Passed(std::span<const std::byte> bytes, size_t cut, bool moved,
       const auto piece =
           bytes.subspan(passed, std::min(cut, bytes.size() - passed));
       const size_t unread = std::min(guard.unread(), piece.size());
-      if (moved && unread > 0 && guard.TakeUnread(unread)) {
-        guard.MovedUnread(unread, unread / 2 + 1);
+      Require(guard.before_unread(1) > 0);
+      if (moved && unread > 0) {
+        guard.MovedUnread(unread / 2 + 1);
         passed += unread / 2 + 1;
         continue;
       }

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace rknnd::transport {
@@ -169,6 +169,7 @@ TEST_F(Http2GuardTest, WhatIsNoHttp2IsEnded) {
       Frame(kGoaway, 0, 0, std::string(5000, 'g')),
       Frame(kSettings, 0, 0, std::string(600, 's')),
       Frame(kData, 0, 1, std::string((1 << 16) + 1, 'd')),
+      Frame(99, 0, 0, std::string((1 << 14) + 1, 'u')),
   };
   for (const std::string& bytes : wrong) {
     Http2Guard guard({4, 1 << 16, 1000}, &clock_, &room_);
@@ -280,13 +281,7 @@ TEST_F(Http2GuardTest, AMessagesOwnBytesNeedNotBeShown) {
   EXPECT_EQ(guard_.unread(), 0U);
   EXPECT_EQ(Send(frame.substr(13, 11)), Next::kMore);
   ASSERT_EQ(guard_.unread(), 990U);
-  // They need room as those that are shown do.
-  const uint64_t size = std::exchange(room_.size, room_.used + 989);
-  EXPECT_FALSE(guard_.TakeUnread(990));
-  room_.size = size;
-  ASSERT_TRUE(guard_.TakeUnread(990));
-  guard_.MovedUnread(990, 600);
-  EXPECT_EQ(room_.used, call + 5 + 10 + 600);
+  guard_.MovedUnread(600);
   EXPECT_EQ(guard_.unread(), 390U);
   EXPECT_EQ(Send(frame.substr(24 + 600)), Next::kMore);
   EXPECT_EQ(guard_.unread(), 0U);
@@ -298,10 +293,59 @@ TEST_F(Http2GuardTest, AMessagesOwnBytesNeedNotBeShown) {
             Next::kMore);
   guard_.FromServer(Bytes(Frame(kHeaders, kEndHeaders, 3)));
   const uint64_t answered = room_.used;
-  ASSERT_TRUE(guard_.TakeUnread(1000));
-  guard_.MovedUnread(1000, 1000);
+  guard_.MovedUnread(1000);
   EXPECT_LT(room_.used, answered);
   EXPECT_EQ(Send(Frame(kData, kEndStream, 3)), Next::kMore);
+}
+
+TEST_F(Http2GuardTest, AFramesHeaderWaitsForRoomForAllOfIt) {
+  EXPECT_EQ(Send(Call(1)), Next::kMore);
+  const uint64_t call = room_.used;
+  const std::string frame = Frame(kData, 0, 1, Message(1000));
+  room_.size = call + 1004;
+  EXPECT_EQ(Send(frame.substr(0, 9)), Next::kWait);
+  EXPECT_EQ(kept_.size(), 1U);
+  EXPECT_EQ(room_.used, call);
+  ++room_.size;
+  EXPECT_EQ(Send(""), Next::kMore);
+  EXPECT_EQ(room_.used, call + 1005);
+  // An answer gives nothing back of what has not come yet.
+  EXPECT_EQ(Send(frame.substr(9, 105)), Next::kMore);
+  guard_.FromServer(Bytes(Frame(kHeaders, kEndHeaders, 1)));
+  EXPECT_EQ(room_.used, kCallBytes + 1005);
+  EXPECT_EQ(Send(frame.substr(9 + 105)), Next::kMore);
+  EXPECT_EQ(room_.used, kCallBytes);
+  // Nor does the call's end, as gRPC waits for the rest.
+  EXPECT_EQ(Send(frame.substr(0, 100)), Next::kMore);
+  Answer(1);
+  EXPECT_EQ(room_.used, frame.size() - 100);
+  EXPECT_EQ(Send(frame.substr(100)), Next::kMore);
+  EXPECT_EQ(room_.used, 0U);
+}
+
+TEST_F(Http2GuardTest, HeadersBeforeAMessagesBytesAreToldFromThem) {
+  constexpr auto kAny = std::numeric_limits<size_t>::max();
+  const std::string message = Message(1000);
+  EXPECT_EQ(guard_.before_unread(100), kAny);
+  EXPECT_EQ(Send(Call(1) + Frame(kData, 0, 1, message.substr(0, 400))),
+            Next::kMore);
+  // 605 bytes of it are missing, in frames that begin with a header each.
+  EXPECT_EQ(guard_.before_unread(606), kAny);
+  EXPECT_EQ(guard_.before_unread(605), 9U);
+  const std::string rest = Frame(kData, 0, 1, message.substr(400));
+  EXPECT_EQ(Send(rest.substr(0, 4)), Next::kMore);
+  EXPECT_EQ(guard_.before_unread(605), 5U);
+  EXPECT_EQ(Send(rest.substr(4, 5)), Next::kMore);
+  EXPECT_EQ(guard_.unread(), 605U);
+  guard_.MovedUnread(605);
+  EXPECT_EQ(guard_.before_unread(1), kAny);
+  // Another frame comes between, with the next one's header behind it.
+  EXPECT_EQ(Send(Call(3) + Frame(kData, 0, 3, message.substr(0, 400)) +
+                 Frame(kWindow, 0, 0, "1234").substr(0, 9)),
+            Next::kMore);
+  EXPECT_EQ(guard_.before_unread(605), 4U + 9U);
+  Answer(3);
+  EXPECT_EQ(guard_.before_unread(1), kAny);
 }
 
 TEST_F(Http2GuardTest, OfAnAnsweredCallOnlyWhatIsNotWholeIsHeld) {

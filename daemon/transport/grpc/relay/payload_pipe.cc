@@ -30,12 +30,12 @@ PayloadPipe::PayloadPipe() {
   fcntl(in_.get(), F_SETPIPE_SZ, kPipeBytes);
 }
 
-bool PayloadPipe::Fits(int from, size_t least, int to) const {
+size_t PayloadPipe::Waiting(int from) {
   int there = 0;
-  if (!in_.valid() || ioctl(from, FIONREAD, &there) != 0 ||
-      there < static_cast<int>(least)) {
-    return false;
-  }
+  return ioctl(from, FIONREAD, &there) == 0 ? static_cast<size_t>(there) : 0;
+}
+
+bool PayloadPipe::Takes(int to) {
   pollfd polled{to, POLLOUT, 0};
   return poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
 }

@@ -27,9 +27,12 @@ class PayloadPipe {
   static constexpr ssize_t kCannotMove =
       -3;  // bytes are to be read and written
 
-  // Whether Move is worth a try: it can, `from` has `least` bytes, as whole
-  // pages are held for a few bytes too, and `to` takes some.
-  [[nodiscard]] bool Fits(int from, size_t least, int to) const;
+  // Whether it moves anything.
+  [[nodiscard]] bool works() const { return in_.valid(); }
+  // How many bytes `from` has now.
+  [[nodiscard]] static size_t Waiting(int from);
+  // Whether `to` takes some now, so that none are left of a Move but rarely.
+  [[nodiscard]] static bool Takes(int to);
   // How many of at most `most` bytes have left `from`; zero: its other side has
   // sent all. Those that `to` did not take, for now or for ever, are in `rest`.
   ssize_t Move(int from, int to, size_t most, std::vector<std::byte>* rest);

@@ -40,8 +40,11 @@ class PayloadPipeTest : public ::testing::Test {
     text.resize(got > 0 ? static_cast<size_t>(got) : 0);
     return text;
   }
-  [[nodiscard]] bool Fits(size_t least) const {
-    return pipe_.Fits(from_.near.get(), least, to_.near.get());
+  [[nodiscard]] size_t Waiting() const {
+    return PayloadPipe::Waiting(from_.near.get());
+  }
+  [[nodiscard]] bool Takes() const {
+    return PayloadPipe::Takes(to_.near.get());
   }
   ssize_t Move(size_t most) {
     rest_.clear();
@@ -55,10 +58,9 @@ class PayloadPipeTest : public ::testing::Test {
 
 TEST_F(PayloadPipeTest, NoMoreIsMovedThanAskedFor) {
   EXPECT_EQ(Move(5), PayloadPipe::kLater);
-  EXPECT_FALSE(Fits(1));
+  EXPECT_EQ(Waiting(), 0U);
   Put(from_.far, "payload, and a header");
-  EXPECT_FALSE(Fits(22));
-  EXPECT_TRUE(Fits(21));
+  EXPECT_EQ(Waiting(), 21U);
   EXPECT_EQ(Move(7), 7);
   EXPECT_TRUE(rest_.empty());
   EXPECT_EQ(Get(to_.far), "payload");
@@ -68,16 +70,16 @@ TEST_F(PayloadPipeTest, NoMoreIsMovedThanAskedFor) {
 TEST_F(PayloadPipeTest, WhatDoesNotFitIsKept) {
   constexpr size_t kPiece = 50'000;
   std::string sent;
-  bool fitted = true;
-  // Until some is left of one that was moved although it did not fit.
+  bool took = true;
+  // Until some is left of one that was moved although it was full.
   for (char letter = 'a'; letter <= 'z' && rest_.empty(); ++letter) {
     const std::string piece(kPiece, letter);
     Put(from_.far, piece);
-    fitted = Fits(kPiece);
+    took = Takes();
     ASSERT_EQ(Move(kPiece), static_cast<ssize_t>(kPiece));
     sent += piece;
   }
-  EXPECT_FALSE(fitted);
+  EXPECT_FALSE(took);
   ASSERT_FALSE(rest_.empty());
   std::string came;
   for (std::string more = Get(to_.far); !more.empty(); more = Get(to_.far)) {
@@ -90,7 +92,7 @@ TEST_F(PayloadPipeTest, WhatDoesNotFitIsKept) {
 TEST_F(PayloadPipeTest, EndsAreToldApart) {
   Put(from_.far, "last");
   to_.far.reset();
-  EXPECT_FALSE(Fits(1));
+  EXPECT_FALSE(Takes());
   // Nobody takes it any more, which whoever writes it finds out.
   signal(SIGPIPE, SIG_IGN);
   EXPECT_EQ(Move(10), 4);
@@ -104,8 +106,7 @@ TEST_F(PayloadPipeTest, WhatCannotBeMovedIsReadFromThenOn) {
   const base::UniqueFd strange(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
   EXPECT_EQ(pipe_.Move(strange.get(), to_.near.get(), 8, &rest_),
             PayloadPipe::kCannotMove);
-  Put(from_.far, "copied");
-  EXPECT_FALSE(Fits(1));
+  EXPECT_FALSE(pipe_.works());
 }
 
 }  // namespace

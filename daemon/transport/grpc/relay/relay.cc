@@ -66,8 +66,9 @@ void Relay::Take(AcceptedConnection connection) {
   relayed->Begin();
 }
 
-std::span<std::byte> Relay::Scratch() {
-  return std::span(scratch_).first(KeepsMuch() ? kLittleRead : kMostRead);
+std::span<std::byte> Relay::Scratch(size_t most) {
+  return std::span(scratch_).first(
+      std::min(most, KeepsMuch() ? kLittleRead : kMostRead));
 }
 
 bool Relay::KeepsMuch() const { return kept_ >= kMuchKept; }

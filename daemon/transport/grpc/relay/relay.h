@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -73,8 +74,9 @@ class Relay {
  private:
   friend class RelayedConnection;
 
-  // So much is read at a time, less where much is kept already.
-  [[nodiscard]] std::span<std::byte> Scratch();
+  // At most `most` are read at a time, fewer where much is kept already.
+  [[nodiscard]] std::span<std::byte> Scratch(
+      size_t most = std::numeric_limits<size_t>::max());
   [[nodiscard]] bool KeepsMuch() const;
   [[nodiscard]] bool MayOpen(uint32_t resets) const;
   void Wait(RelayedConnection* connection);

@@ -19,8 +19,12 @@ namespace {
 constexpr int kRounds = 4;
 // Of a message, without a copy: at one time, and at least, as it takes more
 // system calls than to read and to write.
-constexpr size_t kMostMoved = 256 << 10;
+static const size_t kMostMoved =
+    getenv("X_MOVED") ? size_t(atoi(getenv("X_MOVED"))) << 10 : 256 << 10;
 constexpr size_t kLeastMoved = 16 << 10;
+// More of it is worth waiting for.
+static const size_t kPiece =
+    getenv("X_LOW") ? size_t(atoi(getenv("X_LOW"))) << 10 : 64 << 10;
 // For what gRPC has left behind.
 constexpr base::Nanoseconds kLastAnswers = 2 * base::kSecond;
 
@@ -74,6 +78,10 @@ void RelayedConnection::Connect() {
     return End();
   }
   grpc_ = std::move(pair->first);
+  if (getenv("X_SND")) {
+    int v = atoi(getenv("X_SND")) << 10;
+    setsockopt(grpc_.get(), SOL_SOCKET, SO_SNDBUF, &v, sizeof v);
+  }
   relay_->peers_->Add(name_, {connection_.address, stream_->names()});
   connected_ = true;
   relay_->give_(std::move(pair->second));
@@ -120,7 +128,11 @@ bool RelayedConnection::PumpIn() {
     }
     if (peer_done_ || grpc_done_) return true;
     const std::optional<ssize_t> moved = MoveUnread();
-    const std::span<std::byte> scratch = relay_->Scratch();
+    // What could be moved is not read.
+    const std::span<std::byte> scratch =
+        stream_->plain_fd() < 0
+            ? relay_->Scratch()
+            : relay_->Scratch(guard_.before_unread(kLeastMoved));
     const ssize_t got = moved.has_value() ? *moved : stream_->Read(scratch);
     if (got == PeerStream::kLater) return true;
     if (got == PeerStream::kBroken) {
@@ -148,21 +160,41 @@ bool RelayedConnection::PumpIn() {
 std::optional<ssize_t> RelayedConnection::MoveUnread() {
   const int from = stream_->plain_fd();
   const size_t most = std::min(guard_.unread(), kMostMoved);
+  full_ = false;
   if (from < 0 || passed_ > 0 || mark_due_ || most < kLeastMoved ||
-      relay_->KeepsMuch() ||
-      !relay_->pipe_.Fits(from, kLeastMoved, grpc_.get()) ||
-      !guard_.TakeUnread(most)) {
+      relay_->KeepsMuch() || !relay_->pipe_.works()) {
+    AskFor(1);
     return std::nullopt;
   }
+  // Once it was asked, the socket says when: it may have no room for so many.
+  const size_t piece = std::min(most, kPiece);
+  if (!asks_ && PayloadPipe::Waiting(from) < piece) {
+    asks_ = true;
+    AskFor(piece);
+    return PeerStream::kLater;
+  }
+  full_ = !PayloadPipe::Takes(grpc_.get());
+  if (full_) return PeerStream::kLater;
+  asks_ = false;
   std::vector<std::byte> rest;
   const ssize_t moved = relay_->pipe_.Move(from, grpc_.get(), most, &rest);
-  guard_.MovedUnread(most, moved > 0 ? static_cast<size_t>(moved) : 0);
-  if (moved == PayloadPipe::kCannotMove) return std::nullopt;
+  if (moved == PayloadPipe::kCannotMove) {
+    AskFor(1);
+    return std::nullopt;
+  }
+  if (moved > 0) guard_.MovedUnread(static_cast<size_t>(moved));
   if (!rest.empty()) {
     Keep(in_, rest);
     passed_ = rest.size();
   }
   return moved;
+}
+
+void RelayedConnection::AskFor(size_t bytes) {
+  if (std::exchange(asked_for_, bytes) == bytes) return;
+  const auto least = static_cast<int>(bytes);
+  setsockopt(connection_.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &least,
+             sizeof least);
 }
 
 std::optional<size_t> RelayedConnection::PassOn(
@@ -281,7 +313,7 @@ void RelayedConnection::CountStreams() {
 }
 
 void RelayedConnection::WatchBoth() {
-  const bool hears = in_.empty() && !peer_done_ && !grpc_done_;
+  const bool hears = in_.empty() && !peer_done_ && !grpc_done_ && !full_;
   const bool tells = !out_.empty() || stream_->wants_to_write();
   Watch(watch_peer_, connection_.fd.get(),
         (hears ? EPOLLIN : 0U) | (tells ? EPOLLOUT : 0U),
@@ -294,7 +326,7 @@ void RelayedConnection::WatchBoth() {
     }
     return;
   }
-  const bool gives = !in_.empty() && !held_;
+  const bool gives = full_ || (!in_.empty() && !held_);
   Watch(watch_grpc_, grpc_.get(),
         (out_.empty() ? EPOLLIN : 0U) | (gives ? EPOLLOUT : 0U),
         &RelayedConnection::OnGrpc);
