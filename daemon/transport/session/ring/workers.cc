@@ -18,6 +18,7 @@
 #include "base/posix/hot_path.h"
 #include "base/posix/socket.h"
 #include "base/posix/spinning.h"
+#include "base/posix/time_slice.h"
 #include "base/status/status.h"
 
 namespace rknnd::transport {
@@ -171,6 +172,9 @@ RKNND_HOT_PATH uint64_t Workers::Sleep(Worker& self) {
 
 RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
   core::WorkerPulse::SetOfThread(&self.pulse);
+  // On a busy CPU a program's frame would wait for the end of somebody's turn
+  // before its worker even looks at it.
+  base::AskForSlice(base::kShortestSlice);
   runner_->EnterWorker();
   RingWakes wakes(spin_.one_cpu());
   for (;;) {
