@@ -19,12 +19,10 @@ namespace {
 constexpr int kRounds = 4;
 // Of a message, without a copy: at one time, and at least, as it takes more
 // system calls than to read and to write.
-static const size_t kMostMoved =
-    getenv("X_MOVED") ? size_t(atoi(getenv("X_MOVED"))) << 10 : 256 << 10;
+constexpr size_t kMostMoved = 256 << 10;
 constexpr size_t kLeastMoved = 16 << 10;
 // More of it is worth waiting for.
-static const size_t kPiece =
-    getenv("X_LOW") ? size_t(atoi(getenv("X_LOW"))) << 10 : 64 << 10;
+constexpr size_t kPiece = 64 << 10;
 // For what gRPC has left behind.
 constexpr base::Nanoseconds kLastAnswers = 2 * base::kSecond;
 
@@ -78,10 +76,6 @@ void RelayedConnection::Connect() {
     return End();
   }
   grpc_ = std::move(pair->first);
-  if (getenv("X_SND")) {
-    int v = atoi(getenv("X_SND")) << 10;
-    setsockopt(grpc_.get(), SOL_SOCKET, SO_SNDBUF, &v, sizeof v);
-  }
   relay_->peers_->Add(name_, {connection_.address, stream_->names()});
   connected_ = true;
   relay_->give_(std::move(pair->second));
@@ -130,9 +124,8 @@ bool RelayedConnection::PumpIn() {
     const std::optional<ssize_t> moved = MoveUnread();
     // What could be moved is not read.
     const std::span<std::byte> scratch =
-        stream_->plain_fd() < 0
-            ? relay_->Scratch()
-            : relay_->Scratch(guard_.before_unread(kLeastMoved));
+        MayMove() ? relay_->Scratch(guard_.before_unread(kLeastMoved))
+                  : relay_->Scratch();
     const ssize_t got = moved.has_value() ? *moved : stream_->Read(scratch);
     if (got == PeerStream::kLater) return true;
     if (got == PeerStream::kBroken) {
@@ -157,15 +150,19 @@ bool RelayedConnection::PumpIn() {
   return true;
 }
 
+bool RelayedConnection::MayMove() const {
+  return stream_->plain_fd() >= 0 && relay_->pipe_.works() &&
+         !relay_->KeepsMuch();
+}
+
 std::optional<ssize_t> RelayedConnection::MoveUnread() {
-  const int from = stream_->plain_fd();
   const size_t most = std::min(guard_.unread(), kMostMoved);
   full_ = false;
-  if (from < 0 || passed_ > 0 || mark_due_ || most < kLeastMoved ||
-      relay_->KeepsMuch() || !relay_->pipe_.works()) {
+  if (!MayMove() || passed_ > 0 || mark_due_ || most < kLeastMoved) {
     AskFor(1);
     return std::nullopt;
   }
+  const int from = stream_->plain_fd();
   // Once it was asked, the socket says when: it may have no room for so many.
   const size_t piece = std::min(most, kPiece);
   if (!asks_ && PayloadPipe::Waiting(from) < piece) {

@@ -71,6 +71,7 @@ class RelayedConnection final
   // From the peer to gRPC, and back. False: it has ended.
   bool PumpIn();
   bool PumpOut();
+  [[nodiscard]] bool MayMove() const;
   // As a PeerStream reads, but what it reads has gone on to gRPC already, or is
   // kept. Nothing: what comes next is to be shown to the guard.
   std::optional<ssize_t> MoveUnread();
