@@ -259,10 +259,15 @@ class RestartLoadTest : public IntegrationTest {
   // of them die is given up.
   bool SeesAllAtWork() {
     constexpr uint32_t kContexts = 12;
-    constexpr uint64_t kSome = 100;
     return Eventually([this] {
-      const wire::Report status = Status();
-      return status.context_count >= kContexts && status.jobs_done >= kSome;
+      const wire::Report report = Ask(rknnd_v1_ReportKind_REPORT_SESSIONS);
+      uint32_t contexts = 0;
+      size_t at_work = 0;
+      for (const auto& session : report.sessions) {
+        contexts += session.contexts;
+        if (session.jobs > 0) ++at_work;
+      }
+      return contexts >= kContexts && at_work >= at_work_.size();
     });
   }
 
