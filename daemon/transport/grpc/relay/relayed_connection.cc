@@ -157,41 +157,29 @@ bool RelayedConnection::MayMove() const {
 
 std::optional<ssize_t> RelayedConnection::MoveUnread() {
   const size_t most = std::min(guard_.unread(), kMostMoved);
+  const size_t asked_for = std::exchange(asks_for_, 1);
   full_ = false;
   if (!MayMove() || passed_ > 0 || mark_due_ || most < kLeastMoved) {
-    AskFor(1);
     return std::nullopt;
   }
   const int from = stream_->plain_fd();
   // Once it was asked, the socket says when: it may have no room for so many.
   const size_t piece = std::min(most, kPiece);
-  if (!asks_ && PayloadPipe::Waiting(from) < piece) {
-    asks_ = true;
-    AskFor(piece);
+  if (asked_for == 1 && PayloadPipe::Waiting(from) < piece) {
+    asks_for_ = piece;
     return PeerStream::kLater;
   }
   full_ = !PayloadPipe::Takes(grpc_.get());
   if (full_) return PeerStream::kLater;
-  asks_ = false;
   std::vector<std::byte> rest;
   const ssize_t moved = relay_->pipe_.Move(from, grpc_.get(), most, &rest);
-  if (moved == PayloadPipe::kCannotMove) {
-    AskFor(1);
-    return std::nullopt;
-  }
+  if (moved == PayloadPipe::kCannotMove) return std::nullopt;
   if (moved > 0) guard_.MovedUnread(static_cast<size_t>(moved));
   if (!rest.empty()) {
     Keep(in_, rest);
     passed_ = rest.size();
   }
   return moved;
-}
-
-void RelayedConnection::AskFor(size_t bytes) {
-  if (std::exchange(asked_for_, bytes) == bytes) return;
-  const auto least = static_cast<int>(bytes);
-  setsockopt(connection_.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &least,
-             sizeof least);
 }
 
 std::optional<size_t> RelayedConnection::PassOn(
@@ -312,6 +300,11 @@ void RelayedConnection::CountStreams() {
 void RelayedConnection::WatchBoth() {
   const bool hears = in_.empty() && !peer_done_ && !grpc_done_ && !full_;
   const bool tells = !out_.empty() || stream_->wants_to_write();
+  if (hears && std::exchange(told_, asks_for_) != asks_for_) {
+    const auto least = static_cast<int>(asks_for_);
+    setsockopt(connection_.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &least,
+               sizeof least);
+  }
   Watch(watch_peer_, connection_.fd.get(),
         (hears ? EPOLLIN : 0U) | (tells ? EPOLLOUT : 0U),
         &RelayedConnection::OnPeer);

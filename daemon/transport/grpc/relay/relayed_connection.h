@@ -75,9 +75,6 @@ class RelayedConnection final
   // As a PeerStream reads, but what it reads has gone on to gRPC already, or is
   // kept. Nothing: what comes next is to be shown to the guard.
   std::optional<ssize_t> MoveUnread();
-  // The socket of a peer without TLS is readable when it has so many bytes, or
-  // cannot take as many. With that it takes as many at one time.
-  void AskFor(size_t bytes);
   // How much of `bytes` gRPC took; nothing: the connection has ended.
   std::optional<size_t> PassOn(std::span<const std::byte> bytes);
   void Keep(Kept& kept, std::span<const std::byte> bytes);
@@ -104,9 +101,10 @@ class RelayedConnection final
   bool ended_ = false;
   bool connected_ = false;  // to gRPC
   bool held_ = false;       // by the guard
-  size_t asked_for_ = 1;    // of the peer's socket
-  bool asks_ = false;       // it waits for these to come
-  bool full_ = false;       // gRPC takes none of those that are to be moved
+  // The peer's socket is to be readable when it has so many bytes, or cannot
+  // take as many, and has been told. With that it takes as many at one time.
+  size_t asks_for_ = 1, told_ = 1;
+  bool full_ = false;  // gRPC takes none of those that are to be moved
   bool lacks_room_ = false;
   bool calls_end_ = false;  // it waits for calls to end that were taken back
   bool peer_done_ = false;  // it has sent all
