@@ -64,8 +64,8 @@ void DaemonProcess::Kill() {
   EXPECT_EQ(WaitForEnd(), 128 + SIGKILL);
 }
 
-int DaemonProcess::WaitForEnd() {
-  const auto code = process_.Wait(kPatience);
+int DaemonProcess::WaitForEnd(base::Nanoseconds within) {
+  const auto code = process_.Wait(within);
   return code.ok() ? *code : -1;
 }
 

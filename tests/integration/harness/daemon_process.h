@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "tests/integration/harness/patience.h"
 
 namespace rknnd::integration {
 
@@ -41,7 +42,7 @@ class DaemonProcess {
   void GoOn() const { process_.Signal(SIGCONT); }
   // SIGTERM, without waiting; then the exit code.
   void AskToEnd() const { process_.Signal(SIGTERM); }
-  int WaitForEnd();
+  int WaitForEnd(base::Nanoseconds within = kPatience);
 
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] std::string target() const { return "unix:" + socket_; }

@@ -39,10 +39,10 @@ void IntegrationTest::KillDaemon() {
   daemon_->Kill();
 }
 
-int IntegrationTest::EndDaemon() {
+int IntegrationTest::EndDaemon(base::Nanoseconds within) {
   observer_.reset();
   daemon_->AskToEnd();
-  return daemon_->WaitForEnd();
+  return daemon_->WaitForEnd(within);
 }
 
 void IntegrationTest::RestartDaemon() { daemon_->Start(); }

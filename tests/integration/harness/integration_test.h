@@ -38,7 +38,7 @@ class IntegrationTest : public testing::Test {
   DaemonProcess& daemon() { return *daemon_; }
   void KillDaemon();
   // In order; its exit code.
-  int EndDaemon();
+  int EndDaemon(base::Nanoseconds within = kPatience);
   // After either, at the same socket.
   void RestartDaemon();
 
