@@ -136,7 +136,7 @@ struct alignas(64) RingHeader {
   std::atomic<uint32_t> asleep[kRingEntries / 32];
   alignas(64) std::atomic<uint32_t> head;  // daemon: entries taken
   // Daemon: not 0 while a worker looks at `tail` by itself: with kFeatureSpin
-  // the doorbell need not be rung.
+  // no doorbell is needed, and whoever rings all the same is soon not heard.
   std::atomic<uint32_t> polled;
 };
 static_assert(sizeof(RingHeader) == 192);

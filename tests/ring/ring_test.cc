@@ -269,7 +269,7 @@ class RingTest : public testing::TestWithParam<Load> {
         more = false;
         // Without a client that knows of it, each entry is rung for.
         if (!load_.marks_waits || random() % 4 == 0) break;
-        endpoint_->BeginPolling();
+        if (!endpoint_->BeginPolling()) break;
         for (uint64_t looks = random() % (2u << random() % 16); looks > 0;
              --looks) {
           if (endpoint_->HasEntries()) Drain(&random);

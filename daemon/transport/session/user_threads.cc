@@ -54,19 +54,39 @@ bool LeaveOpen(int fd) {
 }  // namespace
 
 struct UserThreads::State : std::enable_shared_from_this<State> {
+  using Time = std::chrono::steady_clock::time_point;
   // One of both.
   struct Errand {
     base::UniqueFd fd;
-    std::function<void()> work;
+    std::function<base::Nanoseconds()> work;
   };
   struct Owner {
     std::deque<Errand> errands;
     bool served = false;  // by a thread, which has one beside these
+    Time rests_until{};
+    [[nodiscard]] bool waits() const { return !served && !errands.empty(); }
   };
 
   std::map<std::string, Owner>::iterator FindWork() RKNND_REQUIRES(mutex) {
-    return std::find_if(owners.begin(), owners.end(), [](const auto& one) {
-      return !one.second.served && !one.second.errands.empty();
+    const Time now = std::chrono::steady_clock::now();
+    return std::find_if(owners.begin(), owners.end(), [now](const auto& one) {
+      return one.second.waits() && one.second.rests_until <= now;
+    });
+  }
+  // When the first of those that rest has work again; none: the end of time.
+  [[nodiscard]] Time NextWork() const RKNND_REQUIRES(mutex) {
+    Time next = Time::max();
+    for (const auto& [name, owner] : owners) {
+      if (owner.waits()) next = std::min(next, owner.rests_until);
+    }
+    return next;
+  }
+  // Owners of whom there is nothing to be known.
+  void Forget() RKNND_REQUIRES(mutex) {
+    const Time now = std::chrono::steady_clock::now();
+    std::erase_if(owners, [now](const auto& one) {
+      const Owner& owner = one.second;
+      return !owner.served && owner.errands.empty() && owner.rests_until <= now;
     });
   }
 
@@ -89,10 +109,15 @@ struct UserThreads::State : std::enable_shared_from_this<State> {
     for (;;) {
       const auto found = FindWork();
       if (found == owners.end()) {
-        // One stays.
-        if (ended || threads > 1) break;
+        // One stays, and waits for what rests.
+        const Time next = NextWork();
+        if (ended || (threads > 1 && (idle > 0 || next == Time::max()))) break;
         ++idle;
-        changed.wait(mutex);
+        if (next == Time::max()) {
+          changed.wait(mutex);
+        } else {
+          changed.wait_until(mutex, next);
+        }
         --idle;
         continue;
       }
@@ -101,13 +126,16 @@ struct UserThreads::State : std::enable_shared_from_this<State> {
       Errand errand = std::move(owner.errands.front());
       owner.errands.pop_front();
       // This one may last.
-      if (idle == 0 && FindWork() != owners.end()) AddThread();
+      if (idle == 0 && NextWork() != Time::max()) AddThread();
       mutex.unlock();
-      if (errand.work != nullptr) errand.work();
+      base::Nanoseconds rest = 0;
+      if (errand.work != nullptr) rest = errand.work();
       errand = {};
       mutex.lock();
       owner.served = false;
-      if (owner.errands.empty()) owners.erase(found);
+      owner.rests_until =
+          std::chrono::steady_clock::now() + std::chrono::nanoseconds(rest);
+      Forget();
     }
     --threads;
     changed.notify_all();
@@ -169,7 +197,8 @@ void UserThreads::Close(const std::string& owner,
   state.Wake(queue);
 }
 
-bool UserThreads::Do(const std::string& owner, std::function<void()> work) {
+bool UserThreads::Do(const std::string& owner,
+                     std::function<base::Nanoseconds()> work) {
   State& state = *state_;
   base::MutexLock lock(state.mutex);
   if (!state.started || state.ended) return false;

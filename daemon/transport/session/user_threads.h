@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "base/posix/unique_fd.h"
 
 namespace rknnd::transport {
@@ -34,9 +35,10 @@ class UserThreads {
   // Has a thread from now on; before it closes at once.
   void Start();
   void Close(const std::string& owner, std::vector<base::UniqueFd> fds);
-  // Does `work` there, which may last as well. False, and nothing is done,
-  // where the owner has as much to be closed and done as it may, or no thread.
-  bool Do(const std::string& owner, std::function<void()> work);
+  // Does `work` there, which may last as well, and returns how long the owner's
+  // next piece is to wait. False, and nothing is done, where the owner has as
+  // much to be closed and done as it may, or no thread.
+  bool Do(const std::string& owner, std::function<base::Nanoseconds()> work);
   // False while too many of its descriptors could not be closed.
   [[nodiscard]] bool HasRoom(const std::string& owner) const;
 

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/posix/clock.h"
 #include "base/posix/memfd.h"
 #include "base/posix/testing/lingering.h"
 #include "base/posix/unique_fd.h"
@@ -73,6 +75,48 @@ TEST(UserThreadsTest, NobodyKeepsMoreThanItMay) {
   closer.Close("hostile", std::move(many));
   EXPECT_FALSE(closer.HasRoom("hostile"));
   EXPECT_TRUE(closer.HasRoom("other"));
+  hostile.reset();
+}
+
+TEST(UserThreadsTest, WorkThatAsksForAPauseGetsIt) {
+  const base::MonotonicClock clock;
+  UserThreads threads;
+  threads.Start();
+  std::promise<base::Nanoseconds> second, third;
+  base::Nanoseconds first = 0;
+  // More than one thread would be of use meanwhile, and one stays.
+  ASSERT_TRUE(threads.Do("slow", [&] {
+    first = clock.Now();
+    return 20 * base::kMillisecond;
+  }));
+  ASSERT_TRUE(threads.Do("slow", [&] {
+    second.set_value(clock.Now());
+    return 20 * base::kMillisecond;
+  }));
+  ASSERT_TRUE(threads.Do("other", [] { return base::Nanoseconds{0}; }));
+  const base::Nanoseconds began = second.get_future().get();
+  EXPECT_GE(began, first + 20 * base::kMillisecond);
+  // Also where nothing of it waited when the pause began.
+  ASSERT_TRUE(threads.Do("slow", [&] {
+    third.set_value(clock.Now());
+    return base::Nanoseconds{0};
+  }));
+  EXPECT_GE(third.get_future().get(), began + 20 * base::kMillisecond);
+}
+
+TEST(UserThreadsTest, WhoRestsIsServedAlthoughAThreadIsHeldUp) {
+  auto hostile = std::make_unique<Lingering>();
+  ASSERT_TRUE(hostile->near.valid());
+  UserThreads threads;
+  threads.Start();
+  std::promise<void> done;
+  ASSERT_TRUE(threads.Do("slow", [] { return 20 * base::kMillisecond; }));
+  ASSERT_TRUE(threads.Do("slow", [&] {
+    done.set_value();
+    return base::Nanoseconds{0};
+  }));
+  threads.Close("hostile", One(std::move(hostile->near)));
+  done.get_future().wait();
   hostile.reset();
 }
 

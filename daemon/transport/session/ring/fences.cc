@@ -274,10 +274,10 @@ void Fences::Signal(const std::shared_ptr<core::Fence>& fence) {
     notices->Now([&] { tell(*fence); });
   } else {
     // Where too many wait already, this one is lost, as it is where the other
-    // end is full.
-    notices->Later([tell, fence] {
-      tell(*fence);
-      return base::Expected<void>();
+    // end is full. One that its session has released by then, or which ended
+    // with it, is closed, which can be read as well.
+    notices->Seldom([tell, weak = std::weak_ptr(fence)] {
+      if (const auto told = weak.lock()) tell(*told);
     });
   }
 }

@@ -59,8 +59,9 @@ class RingWakes final : public core::LateWakes {
   void WakeAllAndLook(Found found) {
     while (count_ > 0) {
       const Wake wake = std::move(wakes_[--count_]);
-      wake.ring->BeginPolling();
+      const bool looks = wake.ring->BeginPolling();
       wake.ring->Wake(wake.slot);
+      if (!looks) continue;
       const uint32_t seen = wake.ring->taken();
       if (wake.ring->EndPolling()) found(wake.ring->number(), seen);
     }

@@ -21,6 +21,9 @@ constexpr base::Nanoseconds kMostLately = 20 * base::kMillisecond;
 constexpr base::Nanoseconds kLately = base::kSecond;
 // A late user has the loop for one part in so many.
 constexpr base::Nanoseconds kPauses = 50;
+// And a CPU for one part in so many, as the kernel lets nobody else have that
+// one meanwhile.
+constexpr base::Nanoseconds kRests = 400;
 
 base::Nanoseconds TimeOf(clockid_t clock) {
   timespec now{};
@@ -45,6 +48,10 @@ base::Nanoseconds UsualTime() {
   return usual;
 }
 
+bool Lasts(base::Nanoseconds time) {
+  return time > kUsual && time > UsualTime();
+}
+
 }  // namespace
 
 void LoopLink::Cut() {
@@ -62,7 +69,7 @@ Notices::Timed::Timed(Notices* notices)
 
 Notices::Timed::~Timed() {
   const base::Nanoseconds took = TimeOf(CLOCK_THREAD_CPUTIME_ID) - begin_;
-  if (took > kUsual && took > UsualTime()) notices_->Took(took);
+  if (Lasts(took)) notices_->Took(took);
 }
 
 void Notices::Took(base::Nanoseconds time) {
@@ -96,8 +103,18 @@ bool Notices::Later(Send send,
   return threads_->Do(
       user_, [loop = loop_, send = std::move(send), sent = std::move(sent)] {
         const base::Expected<void> result = send();
-        if (sent == nullptr) return;
         loop->Post([sent, result] { sent(result); });
+        return base::Nanoseconds{0};
+      });
+}
+
+bool Notices::Seldom(std::function<void()> tell) {
+  return threads_->Do(
+      absl::StrCat(user_, ", seldom"), [tell = std::move(tell)] {
+        const base::Nanoseconds begin = TimeOf(CLOCK_THREAD_CPUTIME_ID);
+        tell();
+        const base::Nanoseconds took = TimeOf(CLOCK_THREAD_CPUTIME_ID) - begin;
+        return Lasts(took) ? kRests * took : 0;
       });
 }
 

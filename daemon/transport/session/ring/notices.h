@@ -2,13 +2,15 @@
 // wakes all that wait for it, in its own time, and so does whoever receives, as
 // there is room to send then: a client that lets tens of thousands of epoll
 // sets wait for one descriptor makes each of both last for a tenth of a second
-// and more. So they are timed. A user who has taken too much of the time of the
-// loop or of workers in this way is late from then on, as long as the daemon
-// lives: a thread of its own tells it, and its requests are received with
-// pauses between them. It holds up itself.
+// and more, during which nothing else runs on that CPU. So they are timed. A
+// user who has taken too much of the time of the loop or of workers in this way
+// is late from then on, as long as the daemon lives: a thread of its own tells
+// it, its requests are received with pauses between them, and its fences are
+// signalled with longer ones. It holds up itself.
 //
 // What is left: what a user could make last before that, which is one call of
-// each thread of the daemon, and then a fiftieth of the loop's time.
+// each thread of the daemon; then a fiftieth of the loop's time, and one part
+// in four hundred of a CPU's.
 
 #ifndef DAEMON_TRANSPORT_SESSION_RING_NOTICES_H_
 #define DAEMON_TRANSPORT_SESSION_RING_NOTICES_H_
@@ -69,8 +71,10 @@ class Notices final : public core::FenceOwner {
   // Calls it on the user's thread, behind what is told and closed there; then
   // `sent`, if any, in the loop with its result. False, and nothing is done,
   // where too much of the user's waits.
-  bool Later(Send send,
-             std::function<void(const base::Expected<void>&)> sent = nullptr);
+  bool Later(Send send, std::function<void(const base::Expected<void>&)> sent);
+  // Calls it there as well, in an order of its own, and with pauses after what
+  // lasted. False as above.
+  bool Seldom(std::function<void()> tell);
 
  private:
   // Time of this thread while it lives, on a CPU: being preempted is nobody's

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <ctime>
 #include <future>
 #include <memory>
@@ -62,10 +63,12 @@ TEST_F(NoticesTest, LateOnesAreToldInOrderByAThreadOfTheirUsers) {
   const auto slow = users_.Of("user 7");
   const std::thread::id here = std::this_thread::get_id();
   std::promise<void> go;
-  ASSERT_TRUE(slow->Later([wait = go.get_future().share()] {
-    wait.wait();
-    return base::Expected<void>();
-  }));
+  ASSERT_TRUE(slow->Later(
+      [wait = go.get_future().share()] {
+        wait.wait();
+        return base::Expected<void>();
+      },
+      [](const base::Expected<void>&) {}));
   std::vector<int> order;  // of the user's thread, until the last was told
   std::vector<bool> told;
   for (int i = 0; i < 3; ++i) {
@@ -84,15 +87,37 @@ TEST_F(NoticesTest, LateOnesAreToldInOrderByAThreadOfTheirUsers) {
   }
   // Another user's do not wait for them.
   std::promise<void> other;
-  ASSERT_TRUE(users_.Of("user 8")->Later([&] {
-    other.set_value();
-    return base::Expected<void>();
-  }));
+  ASSERT_TRUE(users_.Of("user 8")->Seldom([&] { other.set_value(); }));
   other.get_future().wait();
   go.set_value();
   loop_->Run();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(told, (std::vector<bool>{true, false, true}));
+}
+
+// Nothing else runs on a CPU while somebody is told whom a crowd waits with.
+TEST_F(NoticesTest, WhatLastsIsFollowedByALongPauseOfItsUserAlone) {
+  const auto slow = users_.Of("user 7");
+  std::promise<void> begun, quick, done;
+  std::atomic<bool> again{false};
+  ASSERT_TRUE(slow->Seldom([&] {
+    begun.set_value();
+    EXPECT_TRUE(Dawdle().ok());
+  }));
+  ASSERT_TRUE(slow->Seldom([&] { again = true; }));
+  begun.get_future().wait();
+  // Others, and what else the user is told, do not wait for it.
+  ASSERT_TRUE(users_.Of("user 8")->Seldom([&] { quick.set_value(); }));
+  quick.get_future().wait();
+  ASSERT_TRUE(slow->Later(
+      [&] {
+        done.set_value();
+        return base::Expected<void>();
+      },
+      [](const base::Expected<void>&) {}));
+  done.get_future().wait();
+  // It would be told within forty seconds.
+  EXPECT_FALSE(again);
 }
 
 TEST_F(NoticesTest, WhatIsToldAfterTheEndIsForgotten) {
@@ -105,10 +130,12 @@ TEST_F(NoticesTest, WhatIsToldAfterTheEndIsForgotten) {
           return base::Expected<void>();
         },
         [](const base::Expected<void>&) { FAIL() << "its loop has ended"; }));
-    ASSERT_TRUE(users.Of("user 7")->Later([&] {
-      gone.set_value();
-      return base::Expected<void>();
-    }));
+    ASSERT_TRUE(users.Of("user 7")->Later(
+        [&] {
+          gone.set_value();
+          return base::Expected<void>();
+        },
+        [](const base::Expected<void>&) {}));
   }
   go.set_value();
   gone.get_future().wait();

@@ -89,16 +89,47 @@ bool RingEndpoint::HasEntries() const {
          head_.load(std::memory_order_relaxed);
 }
 
-RKNND_HOT_PATH void RingEndpoint::BeginPolling() {
-  ring_->header.polled.store(1, std::memory_order_relaxed);
+RKNND_HOT_PATH bool RingEndpoint::BeginPolling() {
+  if (!marks_sleepers_ ||
+      is_polled_.exchange(true, std::memory_order_acquire)) {
+    return false;
+  }
+  // In one order with the client's, which stores the tail and then looks at
+  // `polled`: an entry that is not there yet by this look needs no doorbell.
+  ring_->header.polled.store(1, std::memory_order_seq_cst);
+  const uint32_t tail = ring_->header.tail.load(std::memory_order_seq_cst);
+  MarkQuiet(tail, tail + wire::kRingEntries);
+  return true;
 }
 
 RKNND_HOT_PATH bool RingEndpoint::EndPolling() {
-  // In one order with the client's, which stores the tail and then looks at
-  // `polled`: either it sees that it must ring, or its entry is seen here.
+  const auto first =
+      static_cast<uint32_t>(quiet_.load(std::memory_order_relaxed) >> 32);
+  MarkQuiet(first, ring_->header.tail.load(std::memory_order_relaxed));
+  // In the same order: either the client sees that it must ring, or its entry
+  // is seen here.
   ring_->header.polled.store(0, std::memory_order_seq_cst);
-  return ring_->header.tail.load(std::memory_order_seq_cst) !=
-         head_.load(std::memory_order_relaxed);
+  const uint32_t tail = ring_->header.tail.load(std::memory_order_seq_cst);
+  is_polled_.store(false, std::memory_order_release);
+  return tail != head_.load(std::memory_order_relaxed);
+}
+
+RKNND_HOT_PATH void RingEndpoint::MarkQuiet(uint32_t from, uint32_t to) {
+  quiet_.store(uint64_t{from} << 32 | to, std::memory_order_relaxed);
+}
+
+RKNND_HOT_PATH uint32_t RingEndpoint::CountQuiet(uint32_t head,
+                                                 uint32_t count) const {
+  const uint64_t quiet = quiet_.load(std::memory_order_relaxed);
+  // As differences, which survive the counters' wrap.
+  const auto place = [head, count](uint32_t index) {
+    return std::clamp(static_cast<int32_t>(index - head), 0,
+                      static_cast<int32_t>(count));
+  };
+  return static_cast<uint32_t>(
+      std::max(place(static_cast<uint32_t>(quiet)) -
+                   place(static_cast<uint32_t>(quiet >> 32)),
+               0));
 }
 
 RKNND_HOT_PATH RingEndpoint::Drained RingEndpoint::Drain() {
@@ -113,6 +144,7 @@ RKNND_HOT_PATH RingEndpoint::Drained RingEndpoint::Drain() {
     gate_.reset();
     return result;
   }
+  result.quiet = CountQuiet(head, count);
   for (; result.entries < count; ++result.entries) {
     const wire::Submission entry = CopyOut(
         ring_->submissions[(head + result.entries) % wire::kRingEntries]);

@@ -47,6 +47,9 @@ class RingEndpoint final : public core::CompletionSink,
 
   struct Drained {
     uint32_t entries = 0;
+    // Of these, how many came while a worker looked at the ring by itself, so
+    // that none of them needed the doorbell.
+    uint32_t quiet = 0;
     // Not OK: the client breaks the protocol and is to be disconnected.
     absl::Status violation;
   };
@@ -62,9 +65,10 @@ class RingEndpoint final : public core::CompletionSink,
     return head_.load(std::memory_order_relaxed);
   }
 
-  // Until EndPolling somebody looks at HasEntries all the time, and the client
-  // need not ring. One thread at a time.
-  void BeginPolling();
+  // True: until it calls EndPolling the caller looks at HasEntries all the
+  // time, and the client need not ring. False: another thread does so, or the
+  // client does not know of it (kFeatureSpin) and rings for each entry anyway.
+  [[nodiscard]] bool BeginPolling();
   // Whether there is an entry that nobody may have rung for.
   [[nodiscard]] bool EndPolling();
 
@@ -83,6 +87,10 @@ class RingEndpoint final : public core::CompletionSink,
   RingEndpoint(base::UniqueFd memory, base::UniqueFd doorbell,
                base::Mapping mapping);
 
+  // Entries from `from` up to `to` were quiet ones (Drained).
+  void MarkQuiet(uint32_t from, uint32_t to);
+  [[nodiscard]] uint32_t CountQuiet(uint32_t head, uint32_t count) const;
+
   // Checks and submits one copied entry.
   absl::Status Take(const wire::Submission& entry, core::JobGate& gate);
   void Refuse(const wire::Submission& entry, absl::Status why);
@@ -98,6 +106,10 @@ class RingEndpoint final : public core::CompletionSink,
   // Ours, whatever the shared word says. Written by Drain; HasEntries reads it
   // at any time.
   std::atomic<uint32_t> head_{0};
+  // Somebody polls. It alone sets which entries are quiet: the first one, and
+  // below it the one after the last.
+  std::atomic<bool> is_polled_{false};
+  std::atomic<uint64_t> quiet_{0};
 };
 
 }  // namespace rknnd::transport

@@ -42,7 +42,7 @@ class RingEndpointTest : public ::testing::Test {
     ASSERT_TRUE(endpoint.ok()) << endpoint.status();
     endpoint_ = *std::move(endpoint);
     gate_ = std::make_shared<FakeGate>();
-    endpoint_->Open(gate_);
+    endpoint_->Open(gate_, /*marks_sleepers=*/true);
     auto mapping =
         base::Mapping::OfFd(endpoint_->memory_fd(), 0, wire::kRingBytes,
                             base::Mapping::Access::kReadWrite);
@@ -258,13 +258,47 @@ TEST_F(RingEndpointTest, FullRingAcrossTheWrapIsTakenWhole) {
 }
 
 TEST_F(RingEndpointTest, EntryThatComesAsPollingEndsIsReported) {
-  endpoint_->BeginPolling();
+  ASSERT_TRUE(endpoint_->BeginPolling());
   EXPECT_EQ(ring_->header.polled.load(), 1U);
   EXPECT_FALSE(endpoint_->EndPolling());
   EXPECT_EQ(ring_->header.polled.load(), 0U);
-  endpoint_->BeginPolling();
+  ASSERT_TRUE(endpoint_->BeginPolling());
   Push(1, 0, 1);
   EXPECT_TRUE(endpoint_->EndPolling());
+}
+
+TEST_F(RingEndpointTest, OneThreadAtATimePolls) {
+  ASSERT_TRUE(endpoint_->BeginPolling());
+  EXPECT_FALSE(endpoint_->BeginPolling());
+  EXPECT_FALSE(endpoint_->EndPolling());
+  EXPECT_TRUE(endpoint_->BeginPolling());
+}
+
+TEST_F(RingEndpointTest, ClientThatRingsForEachEntryIsNotPolled) {
+  auto endpoint = RingEndpoint::Create();
+  ASSERT_TRUE(endpoint.ok());
+  (*endpoint)->Open(gate_, /*marks_sleepers=*/false);
+  EXPECT_FALSE((*endpoint)->BeginPolling());
+}
+
+TEST_F(RingEndpointTest, EntriesThatCameWhileItWasPolledAreQuiet) {
+  Push(1, 0, 1);
+  ASSERT_TRUE(endpoint_->BeginPolling());
+  Push(1, 1, 1);
+  Push(1, 2, 1);
+  ASSERT_TRUE(endpoint_->EndPolling());
+  Push(1, 3, 1);
+  const RingEndpoint::Drained all = endpoint_->Drain();
+  EXPECT_EQ(all.entries, 4U);
+  EXPECT_EQ(all.quiet, 2U);
+
+  // Another thread takes them meanwhile.
+  ASSERT_TRUE(endpoint_->BeginPolling());
+  Push(1, 4, 1);
+  EXPECT_EQ(endpoint_->Drain().quiet, 1U);
+  EXPECT_FALSE(endpoint_->EndPolling());
+  Push(1, 5, 1);
+  EXPECT_EQ(endpoint_->Drain().quiet, 0U);
 }
 
 // A client that says who sleeps is believed, as it is the one that would sleep

@@ -17,11 +17,15 @@
 namespace rknnd::transport {
 namespace {
 
+// What an entry that may have been rung for earns, and a wake-up that finds
+// none costs. A quiet entry earns less: a client may see too late that somebody
+// looks, but not each time.
+constexpr uint32_t kRing = 4, kQuietEntry = 1;
 // Free wake-ups that find nothing. A client with many threads submits bursts
-// that one drain takes; each entry earns its doorbell back.
-constexpr uint32_t kBudget = 64;
+// that one drain takes.
+constexpr uint32_t kBudget = 64 * kRing;
 // After a penalty a session is on probation.
-constexpr uint32_t kProbationBudget = 8;
+constexpr uint32_t kProbationBudget = 8 * kRing;
 constexpr base::Nanoseconds kFirstPenalty = 100 * base::kMillisecond;
 // A session that floods for ever wakes workers eight times a second.
 constexpr base::Nanoseconds kLongestPenalty = base::kSecond;
@@ -90,7 +94,11 @@ RKNND_HOT_PATH RingTable::Served RingTable::Serve(
   // Another worker had it first: nobody's doing but ours.
   const bool was_late =
       drained.entries == 0 && seen && *seen != slot->ring->taken();
-  served.floods = !was_late && Charge(*slot, drained.entries);
+  // Nor has anybody been woken for what a worker saw by itself.
+  const bool was_seen = seen && drained.entries > 0;
+  const uint32_t rung = drained.entries - drained.quiet;
+  Earn(*slot, rung, drained.quiet);
+  served.floods = rung == 0 && !was_late && !was_seen && Charge(*slot);
   return served;
 }
 
@@ -172,16 +180,18 @@ absl::StatusOr<uint32_t> RingTable::TakeIndex() {
   return index;
 }
 
-RKNND_HOT_PATH bool RingTable::Charge(Slot& slot, uint32_t entries) {
-  if (entries > 0) {
-    slot.budget = std::min(kBudget, slot.budget + entries);
-    // Paid back in full: the next flood is a first one again.
-    if (slot.budget == kBudget) slot.penalty = 0;
-    return false;
-  }
+RKNND_HOT_PATH void RingTable::Earn(Slot& slot, uint32_t rung, uint32_t quiet) {
+  if (slot.state == State::kTimer) return;
+  slot.budget =
+      std::min(kBudget, slot.budget + rung * kRing + quiet * kQuietEntry);
+  // Paid back in full: the next flood is a first one again.
+  if (slot.budget == kBudget) slot.penalty = 0;
+}
+
+RKNND_HOT_PATH bool RingTable::Charge(Slot& slot) {
   if (slot.state == State::kTimer) return false;
-  if (slot.budget > 0) {
-    --slot.budget;
+  if (slot.budget >= kRing) {
+    slot.budget -= kRing;
     return false;
   }
   slot.state = State::kTimer;

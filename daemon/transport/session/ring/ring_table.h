@@ -3,9 +3,10 @@
 // doorbell costs it.
 //
 // A client may ring as often as it likes. Each entry that a wake-up finds pays
-// for a later one that finds none (another worker was quicker: normal); a
-// session that rings beyond that leaves the epoll set and its ring is looked
-// at by a timer, until it has been away for a while.
+// for a later one that finds none (another worker was quicker: normal), but
+// hardly does so where the client was told that it need not ring; a session
+// that rings beyond that leaves the epoll set and its ring is looked at by a
+// timer, until it has been away for a while.
 //
 //   kDoorbell --budget used up--> kTimer --penalty over--> kDoorbell
 //       \______________violation or Remove__________/
@@ -87,7 +88,7 @@ class RingTable {
     core::SessionId session RKNND_GUARDED_BY(mutex) = 0;
     std::shared_ptr<RingEndpoint> ring RKNND_GUARDED_BY(mutex);
     State state RKNND_GUARDED_BY(mutex) = State::kDoorbell;
-    // Wake-ups without an entry that are still free of charge.
+    // What wake-ups that find nothing may still cost.
     uint32_t budget RKNND_GUARDED_BY(mutex) = 0;
     // Of the last flood, 0: none yet.
     base::Nanoseconds penalty RKNND_GUARDED_BY(mutex) = 0;
@@ -105,7 +106,12 @@ class RingTable {
   [[nodiscard]] Slot* At(Number number) const;
   // The index of a slot that is nobody's.
   absl::StatusOr<uint32_t> TakeIndex();
-  bool Charge(Slot& slot, uint32_t entries) RKNND_REQUIRES(slot.mutex);
+  // For entries that were taken: those that may have been rung for, and quiet
+  // ones (RingEndpoint::Drained).
+  static void Earn(Slot& slot, uint32_t rung, uint32_t quiet)
+      RKNND_REQUIRES(slot.mutex);
+  // For a wake-up that found none of the former; whether it is a flood.
+  bool Charge(Slot& slot) RKNND_REQUIRES(slot.mutex);
   [[nodiscard]] bool Watch(const Slot& slot) const RKNND_REQUIRES(slot.mutex);
   void Unwatch(const Slot& slot) const RKNND_REQUIRES(slot.mutex);
 

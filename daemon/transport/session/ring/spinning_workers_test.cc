@@ -45,6 +45,21 @@ TEST_F(SpinningWorkersTest, NoEntryIsLostWhenTheDoorbellIsLeftOut) {
     while (clock_.Now() < until) base::Relax();
   }
   EXPECT_EQ(one.gate->jobs.count() + two.gate->jobs.count(), 20'000U);
+  EXPECT_EQ(workers_->counts().penalties, 0U);
+}
+
+// The other worker is woken in vain each time, which keeps both from sleeping.
+TEST_F(SpinningWorkersTest, RingingInSpiteOfAWorkerThatLooksIsAFlood) {
+  const Client client;
+  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  std::thread loop([this] { loop_->Run(); });
+  for (uint64_t i = 1; workers_->counts().penalties == 0; ++i) {
+    client.Push();
+    client.Ring();
+    client.gate->jobs.WaitFor(i);
+  }
+  loop_->Quit();
+  loop.join();
 }
 
 TEST_F(SpinningWorkersTest, WorkerThatWaitsAwakeNeedsNoDoorbell) {

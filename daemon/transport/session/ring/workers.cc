@@ -283,9 +283,10 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
   for (const RingTable::Number number : self.recent.rings()) {
     if (number == 0) break;
     held[count].ring = rings_.Hold(number);
-    if (held[count].ring == nullptr) continue;
+    if (held[count].ring == nullptr || !held[count].ring->BeginPolling()) {
+      continue;
+    }
     held[count].number = number;
-    held[count].ring->BeginPolling();
     ++count;
   }
   Count(self.spins);

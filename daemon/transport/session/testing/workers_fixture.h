@@ -72,14 +72,14 @@ class CountingFences final : public FenceEvents {
   std::atomic<uint64_t> last{0};
 };
 
-// One client: its end of a ring.
+// One client of kFeatureSpin: its end of a ring.
 class Client {
  public:
   Client() {
     auto created = RingEndpoint::Create();
     EXPECT_TRUE(created.ok());
     endpoint = *std::move(created);
-    endpoint->Open(gate);
+    endpoint->Open(gate, /*marks_sleepers=*/true);
     auto mapped =
         base::Mapping::OfFd(endpoint->memory_fd(), 0, wire::kRingBytes,
                             base::Mapping::Access::kReadWrite);
@@ -89,7 +89,7 @@ class Client {
   }
 
   void Ring() const { base::SignalEventFd(endpoint->doorbell_fd()); }
-  // As a client of kFeatureSpin does, after each entry.
+  // After each entry.
   void RingIfNeeded() const {
     if (ring->header.polled.load() == 0) Ring();
   }
