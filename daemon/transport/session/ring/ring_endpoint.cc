@@ -148,7 +148,7 @@ RKNND_HOT_PATH RingEndpoint::Drained RingEndpoint::Drain() {
   for (; result.entries < count; ++result.entries) {
     const wire::Submission entry = CopyOut(
         ring_->submissions[(head + result.entries) % wire::kRingEntries]);
-    result.violation = Take(entry, *gate_);
+    result.violation = Take(entry, *gate_, &result.refused);
     if (!result.violation.ok()) {
       gate_.reset();
       break;
@@ -160,10 +160,12 @@ RKNND_HOT_PATH RingEndpoint::Drained RingEndpoint::Drain() {
 }
 
 RKNND_HOT_PATH absl::Status RingEndpoint::Take(const wire::Submission& entry,
-                                               core::JobGate& gate) {
+                                               core::JobGate& gate,
+                                               uint32_t* refused) {
   RKNND_RETURN_IF_ERROR(CheckSlot(entry));
   const auto job = ToJob(entry);
   if (job.ok()) return gate.Submit(*job);
+  ++*refused;
   Refuse(entry, job.status());
   return absl::OkStatus();
 }

@@ -50,6 +50,8 @@ class RingEndpoint final : public core::CompletionSink,
     // Of these, how many came while a worker looked at the ring by itself, so
     // that none of them needed the doorbell.
     uint32_t quiet = 0;
+    // And how many were no jobs at all.
+    uint32_t refused = 0;
     // Not OK: the client breaks the protocol and is to be disconnected.
     absl::Status violation;
   };
@@ -91,8 +93,9 @@ class RingEndpoint final : public core::CompletionSink,
   void MarkQuiet(uint32_t from, uint32_t to);
   [[nodiscard]] uint32_t CountQuiet(uint32_t head, uint32_t count) const;
 
-  // Checks and submits one copied entry.
-  absl::Status Take(const wire::Submission& entry, core::JobGate& gate);
+  // Checks and submits one copied entry. `refused`: where it was no job.
+  absl::Status Take(const wire::Submission& entry, core::JobGate& gate,
+                    uint32_t* refused);
   void Refuse(const wire::Submission& entry, absl::Status why);
 
   const base::UniqueFd memory_;

@@ -95,8 +95,10 @@ RKNND_HOT_PATH RingTable::Served RingTable::Serve(
   const bool was_late =
       drained.entries == 0 && seen && *seen != slot->ring->taken();
   // Nor has anybody been woken for what a worker saw by itself.
-  const bool was_seen = seen && drained.entries > 0;
-  const uint32_t rung = drained.entries - drained.quiet;
+  const bool was_seen = seen && drained.entries > drained.refused;
+  const uint32_t rung =
+      drained.entries -
+      std::min(drained.entries, drained.quiet + drained.refused);
   Earn(*slot, rung, drained.quiet);
   served.floods = rung == 0 && !was_late && !was_seen && Charge(*slot);
   return served;

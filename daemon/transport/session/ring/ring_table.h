@@ -4,9 +4,9 @@
 //
 // A client may ring as often as it likes. Each entry that a wake-up finds pays
 // for a later one that finds none (another worker was quicker: normal), but
-// hardly does so where the client was told that it need not ring; a session
-// that rings beyond that leaves the epoll set and its ring is looked at by a
-// timer, until it has been away for a while.
+// hardly does so where the client was told that it need not ring, and not at
+// all where it is no job. A session that rings beyond that leaves the epoll set
+// and its ring is looked at by a timer, until it has been away for a while.
 //
 //   kDoorbell --budget used up--> kTimer --penalty over--> kDoorbell
 //       \______________violation or Remove__________/

@@ -76,6 +76,17 @@ TEST_F(RingTableTest, TakingAQuietEntryDoesNotPayForTheWakeUp) {
   } while (!served.floods);
 }
 
+TEST_F(RingTableTest, EntriesThatAreNoJobsPayForNothing) {
+  RingTable::Served served;
+  for (int rings = 0; !served.floods; ++rings) {
+    client_.Push(/*operation=*/99);
+    served = table_.Serve(number_);
+    ASSERT_EQ(served.entries, 1U);
+    ASSERT_LT(rings, kManyRings);
+  }
+  EXPECT_EQ(client_.gate->jobs.count(), 0U);
+}
+
 // A client may see too late that a worker looks.
 TEST_F(RingTableTest, FewRingsForQuietEntriesAreFree) {
   for (int i = 0; i < kManyRings; ++i) {

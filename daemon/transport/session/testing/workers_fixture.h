@@ -93,11 +93,11 @@ class Client {
   void RingIfNeeded() const {
     if (ring->header.polled.load() == 0) Ring();
   }
-  void Push() const {
+  void Push(uint32_t operation = 1) const {
     const uint32_t tail = ring->header.tail.load();
     wire::Submission& entry = ring->submissions[tail % wire::kRingEntries];
     entry = {};
-    entry.operation = 1;
+    entry.operation = operation;
     entry.slot = tail % wire::kRingEntries;
     entry.sequence = tail + 1;
     ring->header.tail.store(tail + 1);
