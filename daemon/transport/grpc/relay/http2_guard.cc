@@ -79,6 +79,7 @@ Http2Guard::Verdict Http2Guard::FromClient(std::span<const std::byte> bytes) {
       FrameCame(size);
       if (data_ != nullptr) ReadData(*data_, bytes.subspan(at, size));
       at += size;
+      greeted_ |= client_.left == 0;
       // Later ones in this round are behind a mark of their own.
       if (client_.left == 0 && client_.type() == kReset && !marked_ &&
           block_ == 0 && resets_ >= Http2Room::kUnseenResets) {
@@ -100,9 +101,17 @@ Http2Guard::Verdict Http2Guard::FromClient(std::span<const std::byte> bytes) {
     if (verdict.next != Next::kMore) return verdict;
     client_.header_size = 0;
     client_.left = client_.length();
+    greeted_ |= client_.left == 0;
     ++at;
   }
   return {at};
+}
+
+size_t Http2Guard::greeting_due() const {
+  if (greeted_) return 0;
+  if (client_.left > 0) return client_.left;
+  return kPreface.size() - preface_ + client_.header.size() -
+         client_.header_size;
 }
 
 Http2Guard::Verdict Http2Guard::Decide() {
@@ -112,6 +121,9 @@ Http2Guard::Verdict Http2Guard::Decide() {
   const uint8_t flags = client_.flags();
   data_ = nullptr;
   if (length > limits_.frame_bytes) return End(0, "a frame is too large");
+  if (!greeted_ && type != kSettings) {
+    return End(0, "it begins without settings");
+  }
   if (block_ != 0) {
     if (type != kContinuation || stream != block_) {
       return End(0, "a frame came where headers were due");

@@ -67,6 +67,10 @@ class Http2Guard {
   // Bytes that follow what was passed before.
   Verdict FromClient(std::span<const std::byte> bytes);
 
+  // How many bytes of the client's greeting are known to be missing: of its
+  // preface and its first frame, which are its settings. 0: it has greeted.
+  [[nodiscard]] size_t greeting_due() const;
+
   // How many bytes come next that it would not look at: those of a message.
   // They need not be shown; it hears how many were moved instead.
   [[nodiscard]] size_t unread() const;
@@ -144,6 +148,7 @@ class Http2Guard {
   Http2Room* const room_;
 
   size_t preface_ = 0;  // bytes of it that were right
+  bool greeted_ = false;
   Frames client_, server_;
   bool server_began_ = false;
   std::unordered_map<uint32_t, Stream> streams_;

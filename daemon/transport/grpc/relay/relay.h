@@ -43,7 +43,7 @@ struct RelayOptions {
   // above it nobody opens a call, above a quarter of it nobody who takes more
   // of them back.
   int64_t ending = 1024;
-  // TLS must stand by then.
+  // TLS must stand by then, and the peer must have greeted as HTTP/2 does.
   base::Nanoseconds handshake = 10 * base::kSecond;
 };
 

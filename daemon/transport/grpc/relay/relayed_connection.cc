@@ -42,30 +42,47 @@ RelayedConnection::RelayedConnection(Relay* relay,
       guard_(relay->options_.limits, relay->clock_, this) {}
 
 void RelayedConnection::Begin() {
-  const int fd = connection_.fd.get();
-  if (relay_->tls_ == nullptr || connection_.local) {
-    stream_ = std::make_unique<PlainStream>(fd);
-    return Connect();
-  }
-  stream_ = relay_->tls_->Accept(fd);
-  if (stream_ == nullptr) return End();
   timer_ = relay_->loop_->RunAfter(relay_->options_.handshake, [this] {
     timer_ = 0;
     End();
   });
+  const int fd = connection_.fd.get();
+  if (relay_->tls_ == nullptr || connection_.local) {
+    stream_ = std::make_unique<PlainStream>(fd);
+    return Greet();
+  }
+  stream_ = relay_->tls_->Accept(fd);
+  if (stream_ == nullptr) return End();
   Handshake();
 }
 
 void RelayedConnection::Handshake() {
   const ssize_t begun = stream_->Begin();
-  if (begun == PeerStream::kLater) {
-    return Watch(watch_peer_, connection_.fd.get(),
-                 stream_->wants_to_write() ? EPOLLOUT : EPOLLIN,
-                 &RelayedConnection::OnPeer);
-  }
+  if (begun == PeerStream::kLater) return AwaitPeer();
   if (begun != 0) return End();
+  Greet();
+}
+
+void RelayedConnection::Greet() {
+  stage_ = Stage::kGreeting;
+  while (const size_t due = guard_.greeting_due()) {
+    const std::span<std::byte> scratch = relay_->Scratch(due);
+    const ssize_t got = stream_->Read(scratch);
+    if (got == PeerStream::kLater) return AwaitPeer();
+    if (got <= 0) return End();
+    const auto read = scratch.first(static_cast<size_t>(got));
+    const Http2Guard::Verdict verdict = guard_.FromClient(read);
+    if (verdict.next != Http2Guard::Next::kMore) return Cut(verdict.why);
+    greeting_.insert(greeting_.end(), read.begin(), read.end());
+  }
   relay_->loop_->CancelTimer(std::exchange(timer_, 0));
   Connect();
+}
+
+void RelayedConnection::AwaitPeer() {
+  Watch(watch_peer_, connection_.fd.get(),
+        stream_->wants_to_write() ? EPOLLOUT : EPOLLIN,
+        &RelayedConnection::OnPeer);
 }
 
 void RelayedConnection::Connect() {
@@ -77,15 +94,16 @@ void RelayedConnection::Connect() {
   }
   grpc_ = std::move(pair->first);
   relay_->peers_->Add(name_, {connection_.address, stream_->names()});
-  connected_ = true;
+  stage_ = Stage::kConnected;
   relay_->give_(std::move(pair->second));
-  // What came with the handshake is not in the socket any more.
-  if (stream_->pending() && !PumpIn()) return;
-  WatchBoth();
+  passed_ = greeting_.size();
+  Keep(in_, std::exchange(greeting_, {}));
+  if (PumpIn()) WatchBoth();
 }
 
 void RelayedConnection::OnPeer(uint32_t events) {
-  if (!connected_) return Handshake();
+  if (stage_ == Stage::kHandshake) return Handshake();
+  if (stage_ == Stage::kGreeting) return Greet();
   // Neither side of it goes on.
   const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if ((events & EPOLLOUT) != 0 && !PumpOut()) return;
@@ -357,7 +375,7 @@ void RelayedConnection::End() {
       relay_->loop_->Unwatch(std::exchange(watched->watch, 0));
     }
   }
-  if (connected_) relay_->peers_->Remove(name_);
+  if (stage_ == Stage::kConnected) relay_->peers_->Remove(name_);
   relay_->streams_ -= std::exchange(streams_, 0);
   for (Kept* kept : {&in_, &out_}) Drop(*kept, kept->rest().size());
   stream_.reset();

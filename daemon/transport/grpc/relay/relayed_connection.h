@@ -65,6 +65,9 @@ class RelayedConnection final
   bool MayOpen(uint32_t resets) override;
 
   void Handshake();
+  void Greet();
+  // Until the peer has sent more, or takes more.
+  void AwaitPeer();
   void Connect();
   void OnPeer(uint32_t events);
   void OnGrpc(uint32_t events);
@@ -92,15 +95,23 @@ class RelayedConnection final
   InboundMemory::Account account_;
   Http2Guard guard_;
 
+  //   kHandshake --TLS stands--> kGreeting --it has greeted--> kConnected
+  //
+  // Each of them may End. gRPC makes a lot for a connection, and keeps some of
+  // those that end before they have greeted for as long as a greeting may take:
+  // it is given only those that have.
+  enum class Stage : uint8_t { kHandshake, kGreeting, kConnected };
+  Stage stage_ = Stage::kHandshake;
+
   Watched watch_peer_, watch_grpc_;
-  base::EventLoop::TimerId timer_ = 0;  // of the handshake or the end
+  base::EventLoop::TimerId timer_ = 0;  // until kConnected, or of the end
+  std::vector<std::byte> greeting_;  // what of it has come, seen by the guard
   Kept in_, out_;
   size_t passed_ = 0;      // by the guard, of what is in in_
   bool mark_due_ = false;  // behind what was passed
   int64_t streams_ = 0;    // counted in the relay's
   bool ended_ = false;
-  bool connected_ = false;  // to gRPC
-  bool held_ = false;       // by the guard
+  bool held_ = false;  // by the guard
   // The peer's socket is to be readable when it has so many bytes, or cannot
   // take as many, and has been told. With that it takes as many at one time.
   size_t asks_for_ = 1, told_ = 1;
