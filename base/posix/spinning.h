@@ -72,13 +72,11 @@ class SpinHabit {
  public:
   static constexpr uint32_t kMisses = 4;   // that cost nothing
   static constexpr uint32_t kRarest = 10;  // once in 2^kRarest times
-  // In successes: what a loss costs, what may be saved up for losses, and what
-  // there is of that to begin with and after a pause.
-  static constexpr uint32_t kLoss = 128;
-  static constexpr uint32_t kMostSaved = 8 * kLoss;
-  static constexpr uint32_t kFirstSaved = kLoss;
-  static constexpr uint32_t kLossSkips = 16;
-  static constexpr uint32_t kStreak = 8;  // pauses in a row that double these
+  // What a success brings, two wake-ups that nobody waits for, and how much of
+  // that may be saved up for losses.
+  static constexpr Nanoseconds kGain = 5 * kMicrosecond;
+  static constexpr Nanoseconds kMostSaved = 5 * kMillisecond;
+  static constexpr uint32_t kStreak = 8;  // pauses in a row that double
 
   // Whether to try it this time.
   bool Try() {
@@ -87,25 +85,28 @@ class SpinHabit {
     skip_.store(left - 1, std::memory_order_relaxed);
     return false;
   }
-  // It cost far more than it can bring. As long as successes have saved that
-  // up it goes on: others who want the CPU get it sooner or later, and a pause
-  // puts that off only. Else there is a pause, twice the last one.
-  void NoteLoss() {
+  // It took so long, far more than it can bring. As long as successes have
+  // saved that up it goes on: others who want the CPU get it sooner or later,
+  // and a pause puts that off only. Else there is a pause, of as many times as
+  // would have to succeed, and twice as many after each such pause.
+  void NoteLoss(Nanoseconds took) {
+    const auto loss =
+        static_cast<uint32_t>(std::clamp<Nanoseconds>(took, 0, kMostSaved));
     const uint32_t saved = saved_.load(std::memory_order_relaxed);
-    if (saved >= kLoss) {
-      saved_.store(saved - kLoss, std::memory_order_relaxed);
+    if (saved >= loss) {
+      saved_.store(saved - loss, std::memory_order_relaxed);
       return;
     }
     const uint32_t streak = streak_.load(std::memory_order_relaxed);
-    skip_.store(kLossSkips << streak, std::memory_order_relaxed);
+    skip_.store((loss / kGain + 1) << streak, std::memory_order_relaxed);
     streak_.store(std::min(streak + 1, kStreak), std::memory_order_relaxed);
-    saved_.store(kFirstSaved, std::memory_order_relaxed);
+    saved_.store(0, std::memory_order_relaxed);
   }
   void Note(bool paid_off) {
     if (paid_off) {
       const uint32_t saved = saved_.load(std::memory_order_relaxed);
       if (saved < kMostSaved) {
-        saved_.store(saved + 1, std::memory_order_relaxed);
+        saved_.store(saved + kGain, std::memory_order_relaxed);
       } else if (streak_.load(std::memory_order_relaxed) != 0) {
         streak_.store(0, std::memory_order_relaxed);
       }
@@ -124,7 +125,8 @@ class SpinHabit {
   }
 
  private:
-  std::atomic<uint32_t> misses_{0}, skip_{0}, saved_{kFirstSaved}, streak_{0};
+  std::atomic<uint32_t> misses_{0}, skip_{0}, streak_{0};
+  std::atomic<uint32_t> saved_{0};  // ns
 };
 
 }  // namespace rknnd::base

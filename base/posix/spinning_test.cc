@@ -54,9 +54,9 @@ TEST(SpinHabitTest, OneSuccessBringsTheHabitBack) {
   EXPECT_TRUE(habit.Try());
 }
 
-// Nothing but losses until there is a pause; how long that is.
-int PauseAfterLosses(SpinHabit* habit) {
-  while (habit->Try()) habit->NoteLoss();
+// Nothing but such losses until there is a pause; how many times that is.
+int PauseAfterLosses(SpinHabit* habit, Nanoseconds loss = kMillisecond) {
+  while (habit->Try()) habit->NoteLoss(loss);
   int skipped = 1;
   while (!habit->Try()) ++skipped;
   return skipped;
@@ -68,11 +68,11 @@ TEST(SpinHabitTest, LossesAreRiskedLessAndLessOften) {
   int losses = 0;
   for (int i = 0; i < kFrames; ++i) {
     if (!habit.Try()) continue;
-    habit.NoteLoss();
+    habit.NoteLoss(4 * kMillisecond);
     ++losses;
   }
-  // Where each time is a loss they are rarer than one frame in a hundred.
-  EXPECT_LT(losses, kFrames / 100);
+  // Where each time is a loss they are far rarer than one frame in a hundred.
+  EXPECT_LT(losses, kFrames / 10'000);
 }
 
 TEST(SpinHabitTest, PauseIsShortAgainWhenLossesWereMadeUpFor) {
@@ -80,7 +80,7 @@ TEST(SpinHabitTest, PauseIsShortAgainWhenLossesWereMadeUpFor) {
   const int first = PauseAfterLosses(&habit);
   EXPECT_EQ(PauseAfterLosses(&habit), 2 * first);
 
-  constexpr int kMost = SpinHabit::kMostSaved;
+  constexpr int kMost = SpinHabit::kMostSaved / SpinHabit::kGain;
   for (int i = 0; i <= kMost; ++i) habit.Note(true);
 
   EXPECT_EQ(PauseAfterLosses(&habit), first);
@@ -90,9 +90,15 @@ TEST(SpinHabitTest, LossThatSuccessesPaidForChangesNothing) {
   SpinHabit habit;
   for (int i = 0; i < 1000; ++i) habit.Note(true);
 
-  habit.NoteLoss();
+  habit.NoteLoss(4 * kMillisecond);
 
   EXPECT_TRUE(habit.Try());
+}
+
+TEST(SpinHabitTest, PauseIsAsLongAsTheLossWas) {
+  SpinHabit small, great;
+  EXPECT_EQ(PauseAfterLosses(&small, 50 * kMicrosecond), 11);
+  EXPECT_EQ(PauseAfterLosses(&great, 4 * kMillisecond), 801);
 }
 
 TEST(UsableCpusTest, IsAtLeastOne) { EXPECT_GE(UsableCpus(), 1U); }

@@ -171,7 +171,7 @@ RKNND_HOT_PATH bool RingClient::WaitAwake(const Ticket& ticket,
   if (took < base::kLongYield) {
     pace.habit.Note(done);
   } else {
-    pace.habit.NoteLoss();
+    pace.habit.NoteLoss(took);
   }
   return done;
 }

@@ -73,11 +73,11 @@ class Spin {
     taken_.store(false, std::memory_order_release);
     return false;
   }
-  // `lost`: an entry came, and may have waited for long: where the CPU was
-  // somebody else's, who may be no client of ours at all.
-  void End(bool caught, bool lost) {
-    if (lost) {
-      habit_.NoteLoss();
+  // `lost`: so long an entry that came may have waited: where the CPU was
+  // somebody else's, who may be no client of ours at all. 0: not at all.
+  void End(bool caught, base::Nanoseconds lost) {
+    if (lost != 0) {
+      habit_.NoteLoss(lost);
     } else {
       habit_.Note(caught);
     }

@@ -290,7 +290,7 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
     ++count;
   }
   Count(self.spins);
-  bool late = false;
+  base::Nanoseconds late = 0;
   const auto ready = [&] {
     for (size_t i = 0; i < count; ++i) {
       if (held[i].ring->HasEntries()) return true;
@@ -301,7 +301,8 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
     const base::MonotonicClock clock;
     const base::Nanoseconds begun = clock.Now();
     if (count > 0) base::YieldFor(ready);
-    late = clock.Now() - begun >= base::kLongYield;
+    const base::Nanoseconds took = clock.Now() - begun;
+    if (took >= base::kLongYield) late = took;
   } else if (count > 0) {
     base::SpinFor(base::MonotonicClock(), spin_.longest(), ready);
   }
@@ -318,7 +319,7 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
   }
   // Before the jobs: another worker may wait awake while this one runs them.
   // However long the CPU was gone, nobody lost by it who had submitted nothing.
-  spin_.End(caught, caught && late);
+  spin_.End(caught, caught ? late : 0);
   if (!caught) return false;
   Count(self.caught);
   for (size_t i = 0; i < count; ++i) {
