@@ -161,7 +161,7 @@ TEST_P(ProgramsTest, CustomOperatorOnAGpu) {
   const Environment home = {{"POCL_CACHE_DIR", folder() + "/pocl"},
                             {"ASAN_OPTIONS", "detect_leaks=0"}};
   if (Run("gpu_operator", {model}, home, kNoOpenCl) == kNoOpenCl) {
-    GTEST_SKIP() << "there is no libOpenCL.so.1 here";
+    GTEST_SKIP() << "OpenCL has no device here, or there is no libOpenCL.so.1";
   }
   EXPECT_EQ(Run("gpu_operator", {model, source}, home), 0);
 }
