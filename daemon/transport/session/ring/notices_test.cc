@@ -98,15 +98,16 @@ TEST_F(NoticesTest, LateOnesAreToldInOrderByAThreadOfTheirUsers) {
 // Nothing else runs on a CPU while somebody is told whom a crowd waits with.
 TEST_F(NoticesTest, WhatLastsIsFollowedByALongPauseOfItsUserAlone) {
   const auto slow = users_.Of("user 7");
-  std::promise<void> begun, quick, done;
+  std::promise<void> lasted, quick, done;
   std::atomic<bool> again{false};
   ASSERT_TRUE(slow->Seldom([&] {
-    begun.set_value();
     EXPECT_TRUE(Dawdle().ok());
+    lasted.set_value();
   }));
   ASSERT_TRUE(slow->Seldom([&] { again = true; }));
-  begun.get_future().wait();
-  // Others, and what else the user is told, do not wait for it.
+  lasted.get_future().wait();
+  // Others, and what else the user is told, do not wait for it, although a
+  // thread would come to them later.
   ASSERT_TRUE(users_.Of("user 8")->Seldom([&] { quick.set_value(); }));
   quick.get_future().wait();
   ASSERT_TRUE(slow->Later(
