@@ -25,10 +25,10 @@
 //   taken          `head` is stored with release after the entry was
 //                  copied, and loaded with acquire
 //   doorbell       client: stores `tail`, then loads `polled`; daemon: stores
-//                  `polled` = 0, then loads `tail`. All four are seq_cst: one
-//                  of the two sees what the other has stored, so that either it
-//                  is rung or the entry is seen. `polled` = 1 may be late,
-//                  which costs a ring that was not needed
+//                  `polled`, then loads `tail`. All are seq_cst: after 0 either
+//                  it is rung or the entry is seen; after 1 an entry that is
+//                  not seen yet is not rung for. Who rings for most of these
+//                  all the same is not heard for a while
 //   wake-up        client: sets its bit in `asleep`, then loads
 //                  `sequence`; daemon: stores `sequence`, then loads
 //                  `asleep`; seq_cst likewise, so nobody sleeps on an answer
@@ -136,7 +136,7 @@ struct alignas(64) RingHeader {
   std::atomic<uint32_t> asleep[kRingEntries / 32];
   alignas(64) std::atomic<uint32_t> head;  // daemon: entries taken
   // Daemon: not 0 while a worker looks at `tail` by itself: with kFeatureSpin
-  // no doorbell is needed, and whoever rings all the same is soon not heard.
+  // the doorbell need not be rung.
   std::atomic<uint32_t> polled;
 };
 static_assert(sizeof(RingHeader) == 192);

@@ -81,14 +81,6 @@ struct UserThreads::State : std::enable_shared_from_this<State> {
     }
     return next;
   }
-  // Owners of whom there is nothing to be known.
-  void Forget() RKNND_REQUIRES(mutex) {
-    const Time now = std::chrono::steady_clock::now();
-    std::erase_if(owners, [now](const auto& one) {
-      const Owner& owner = one.second;
-      return !owner.served && owner.errands.empty() && owner.rests_until <= now;
-    });
-  }
 
   void AddThread() RKNND_REQUIRES(mutex) {
     if (threads == kMostThreads) return;
@@ -133,9 +125,12 @@ struct UserThreads::State : std::enable_shared_from_this<State> {
       errand = {};
       mutex.lock();
       owner.served = false;
-      owner.rests_until =
-          std::chrono::steady_clock::now() + std::chrono::nanoseconds(rest);
-      Forget();
+      if (rest > 0) {
+        owner.rests_until =
+            std::chrono::steady_clock::now() + std::chrono::nanoseconds(rest);
+      } else if (owner.errands.empty()) {
+        owners.erase(found);
+      }
     }
     --threads;
     changed.notify_all();

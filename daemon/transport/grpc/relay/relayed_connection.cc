@@ -73,7 +73,8 @@ void RelayedConnection::Greet() {
     const auto read = scratch.first(static_cast<size_t>(got));
     const Http2Guard::Verdict verdict = guard_.FromClient(read);
     if (verdict.next != Http2Guard::Next::kMore) return Cut(verdict.why);
-    greeting_.insert(greeting_.end(), read.begin(), read.end());
+    Keep(in_, read);
+    passed_ += read.size();
   }
   relay_->loop_->CancelTimer(std::exchange(timer_, 0));
   Connect();
@@ -96,8 +97,6 @@ void RelayedConnection::Connect() {
   relay_->peers_->Add(name_, {connection_.address, stream_->names()});
   stage_ = Stage::kConnected;
   relay_->give_(std::move(pair->second));
-  passed_ = greeting_.size();
-  Keep(in_, std::exchange(greeting_, {}));
   if (PumpIn()) WatchBoth();
 }
 
@@ -286,8 +285,7 @@ bool RelayedConnection::PumpOut() {
 }
 
 void RelayedConnection::Keep(Kept& kept, std::span<const std::byte> bytes) {
-  kept.bytes.assign(bytes.begin(), bytes.end());
-  kept.at = 0;
+  kept.bytes.insert(kept.bytes.end(), bytes.begin(), bytes.end());
   relay_->kept_ += bytes.size();
 }
 

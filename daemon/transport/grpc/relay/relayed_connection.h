@@ -105,9 +105,8 @@ class RelayedConnection final
 
   Watched watch_peer_, watch_grpc_;
   base::EventLoop::TimerId timer_ = 0;  // until kConnected, or of the end
-  std::vector<std::byte> greeting_;  // what of it has come, seen by the guard
-  Kept in_, out_;
-  size_t passed_ = 0;      // by the guard, of what is in in_
+  Kept in_, out_;      // in_: until kConnected, what has come of the greeting
+  size_t passed_ = 0;  // by the guard, of what is in in_
   bool mark_due_ = false;  // behind what was passed
   int64_t streams_ = 0;    // counted in the relay's
   bool ended_ = false;

@@ -91,16 +91,16 @@ RKNND_HOT_PATH RingTable::Served RingTable::Serve(
   served.session = slot->session;
   served.entries = drained.entries;
   served.violation = std::move(drained.violation);
-  // Another worker had it first: nobody's doing but ours.
-  const bool was_late =
-      drained.entries == 0 && seen && *seen != slot->ring->taken();
-  // Nor has anybody been woken for what a worker saw by itself.
-  const bool was_seen = seen && drained.entries > drained.refused;
+  // Nobody was woken for what a worker saw by itself; and where another had it
+  // first, that is nobody's doing but ours.
+  const bool woke_nobody =
+      seen && (drained.entries > drained.refused ||
+               (drained.entries == 0 && *seen != slot->ring->taken()));
   const uint32_t rung =
       drained.entries -
       std::min(drained.entries, drained.quiet + drained.refused);
   Earn(*slot, rung, drained.quiet);
-  served.floods = rung == 0 && !was_late && !was_seen && Charge(*slot);
+  served.floods = rung == 0 && !woke_nobody && Charge(*slot);
   return served;
 }
 
