@@ -79,13 +79,11 @@ Outcome CompletionQueue::Submit(const std::shared_ptr<Context>& context,
 }
 
 Expected<bool> CompletionQueue::Next(Taken* taken) {
-  bool runs = false;
   {
     const base::MutexLock lock(mutex_);
     if (closed_) return Closed();
-    runs = !entries_.empty();
   }
-  notice_->Clear(runs);
+  notice_->Clear();
   Entry entry;
   {
     const base::MutexLock lock(mutex_);

@@ -105,7 +105,7 @@ bool RunNotice::attached() {
   return socket_.valid();
 }
 
-void RunNotice::Clear(bool runs) {
+void RunNotice::Clear() {
   bool was_timed = false;
   bool gone = false;
   {
@@ -128,7 +128,9 @@ void RunNotice::Clear(bool runs) {
     }
     gone = !socket_.valid();
   }
-  if (gone && !table_.Restore(*this) && runs) {
+  // Asked after the socket is gone, as a run that is started later is expected
+  // after it (Expect): one of the two sees the other.
+  if (gone && !table_.Restore(*this) && runs_.AnyNames(number_)) {
     Nanoseconds delay = 0;
     {
       const base::MutexLock lock(mutex_);
@@ -139,6 +141,10 @@ void RunNotice::Clear(bool runs) {
     RemindIn(delay);
   }
   if (was_timed) runs_.Advance();
+}
+
+void RunNotice::Expect() {
+  if (!attached()) RemindIn(kFirstDelay);
 }
 
 void RunNotice::Remind() {
@@ -208,6 +214,12 @@ bool NoticeTable::Restore(RunNotice& notice) {
   // The daemon is there and closed it: another one, then.
   const SocketAccess access(link_, 0);
   return access.granted() && Attach(**connection, notice.number()).ok();
+}
+
+void NoticeTable::Expect(uint32_t number) {
+  const base::MutexLock lock(mutex_);
+  const auto notice = notices_.find(number);
+  if (notice != notices_.end()) notice->second->Expect();
 }
 
 void NoticeTable::Remind(uint32_t number) {

@@ -42,8 +42,11 @@ class RunNotice {
   // To be called before one looks which runs are done, never after: what is
   // told in between is then seen now or makes `fd` readable again. Where the
   // daemon is gone it looks once whether another one is there, and comes back
-  // to that by itself. `runs`: whether any are on their way.
-  void Clear(bool runs);
+  // to that by itself as long as runs are on their way.
+  void Clear();
+  // A run was started that names it. Where no daemon could tell of its end, as
+  // none was there when `fd` was cleared, that look is made soon.
+  void Expect();
   // `fd` stays readable until the next Clear.
   void Remind();
   // `fd` can be read after `delay`, if not before.
@@ -89,6 +92,7 @@ class NoticeTable {
   uint32_t Add(RunNotice& notice);
   void Remove(uint32_t number);
   // Where there is one of that number.
+  void Expect(uint32_t number);
   void Remind(uint32_t number);
   void RemindIn(uint32_t number, base::Nanoseconds delay);
   void RemindAll();

@@ -189,6 +189,13 @@ void PendingRuns::CompleteEnded() {
   CompleteAll();
 }
 
+bool PendingRuns::AnyNames(uint32_t notice) {
+  const base::MutexLock lock(mutex_);
+  return std::any_of(
+      runs_.begin(), runs_.end(),
+      [notice](const PendingRun* run) { return run->job.notify == notice; });
+}
+
 void PendingRuns::RetryWaiting() {
   const Nanoseconds now = clock_.Now();
   for (size_t i = 0; i < runs_.size();) {
@@ -264,6 +271,7 @@ Expected<RunRef> PendingRuns::Start(const RunRequest& request) {
                        "many as can be: wait for some of them"};
     }
     runs_.push_back(&run);
+    if (request.notice != 0) notices_.Expect(request.notice);
     return started;
   }
 }

@@ -55,6 +55,8 @@ class PendingRuns {
   // An entry that its caller waits for, put into the ring unless its context is
   // bound as it was for another. Waits a slice at most.
   std::optional<Ticket> Submit(RingClient& ring, const wire::Submission& job);
+  // Whether any is on its way whose end this notice tells.
+  bool AnyNames(uint32_t notice);
   // Those that have ended hold slots that others wait for.
   void CompleteEnded();
   // Puts runs that were refused to the daemon again, where it is time for that.

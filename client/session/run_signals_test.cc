@@ -24,7 +24,7 @@ TEST_F(RunSignalsTest, NoticeCanBeReadWhenARunHasEndedAndNotBefore) {
   EXPECT_FALSE(CanBeRead(notice->fd()));
   daemon_.Release(1);
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(true);
+  notice->Clear();
   EXPECT_TRUE(target_->Look(*run));
   EXPECT_FALSE(CanBeRead(notice->fd()));
 }
@@ -35,7 +35,7 @@ TEST_F(RunSignalsTest, NoticeCanBeReadUntilItIsCleared) {
   notice->Remind();
   EXPECT_TRUE(CanBeRead(notice->fd()));
   EXPECT_TRUE(CanBeRead(notice->fd()));
-  notice->Clear(false);
+  notice->Clear();
   EXPECT_FALSE(CanBeRead(notice->fd()));
 }
 
@@ -45,7 +45,7 @@ TEST_F(RunSignalsTest, DeathOfTheDaemonIsNoticedAndTheRunEndsOnTheNext) {
   daemon_.AwaitRuns(1);
   daemon_.Stop();
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(true);  // nobody is there yet
+  notice->Clear();  // nobody is there yet
   EXPECT_FALSE(target_->Look(*run));
   daemon_.set_runs(Runs::kAnswer);
   daemon_.Start();
@@ -57,7 +57,7 @@ TEST_F(RunSignalsTest, NoticeOfNoRunsDoesNotLookForADaemonThatIsAway) {
   const auto notice = Notice();
   daemon_.Stop();
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(false);
+  notice->Clear();
   EXPECT_FALSE(CanBeRead(notice->fd(), 50));
   // The next run does.
   const RunRef run = Start(1, notice->number());
@@ -71,7 +71,7 @@ TEST_F(RunSignalsTest, RunThatIsRefusedIsTriedAgainByItsNotice) {
   daemon_.set_runs(Runs::kDrain);
   const RunRef run = Start(1, notice->number());
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(true);
+  notice->Clear();
   EXPECT_FALSE(target_->Look(*run));
   daemon_.set_runs(Runs::kAnswer);
   EXPECT_TRUE(EndsByNotice(*notice, run));

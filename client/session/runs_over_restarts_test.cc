@@ -38,7 +38,7 @@ TEST_F(RunsOverRestartsTest, NewRunsComeAfterThoseThatWereRefused) {
   daemon_.set_runs(Runs::kDrain);
   const RunRef first = Start(1, notice->number());
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(true);
+  notice->Clear();
   EXPECT_FALSE(target_->Look(*first));
   daemon_.set_runs(Runs::kAnswer);
   const RunRef second = Start(2, notice->number());
@@ -57,7 +57,7 @@ TEST_F(RunsOverRestartsTest, RefusedRunIsPutAgainWithWhatIsLeftOfItsTime) {
   request.notice = notice->number();
   const RunRef run = Start(request);
   ASSERT_TRUE(CanBeRead(notice->fd(), kPatience));
-  notice->Clear(true);
+  notice->Clear();
   EXPECT_FALSE(target_->Look(*run));
   daemon_.set_runs(Runs::kAnswer);
   ASSERT_TRUE(EndsByNotice(*notice, run));

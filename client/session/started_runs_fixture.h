@@ -84,7 +84,7 @@ class StartedRunsFixture : public TargetTest {
   bool EndsByNotice(RunNotice& notice, const RunRef& run) {
     for (;;) {
       if (!CanBeRead(notice.fd(), kPatience)) return false;
-      notice.Clear(true);
+      notice.Clear();
       if (target_->Look(*run)) return true;
     }
   }

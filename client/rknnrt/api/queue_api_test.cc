@@ -244,6 +244,43 @@ TEST_F(QueueApiTest, RestartOfTheDaemonGivesLateCompletions) {
   EXPECT_TRUE(IsEmpty());
 }
 
+// A thread that finds the daemon gone while no run is on its way does not look
+// for the next one; a run that another thread is starting at that moment is
+// told of all the same.
+TEST_F(QueueApiTest, RunSubmittedWhileTheDaemonDiesIsToldOf) {
+  const rknn_context context = Ready();
+  const int fd = rknnd_queue_fd(Queue());
+  std::mt19937 random(1);
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> ready{0};
+    const auto meet = [&ready] {
+      ++ready;
+      while (ready.load() < 3) std::this_thread::yield();
+    };
+    bool told = false;
+    std::thread dies([&meet] {
+      meet();
+      Daemon().Stop();
+      Daemon().Start();
+    });
+    std::thread takes([&] {
+      meet();
+      rknnd_completion completion;
+      while (!told && CanBeRead(fd, kPatience)) {
+        told = rknnd_queue_next(queue_, &completion, sizeof completion) ==
+               RKNN_SUCC;
+      }
+    });
+    rknnd_run_options options = Queued();
+    meet();
+    for (uint32_t spins = random() % 20000; spins > 0; --spins) ready.load();
+    EXPECT_EQ(rknnd_submit(context, &options, nullptr), RKNN_SUCC);
+    dies.join();
+    takes.join();
+    ASSERT_TRUE(told) << "round " << round;
+  }
+}
+
 TEST_F(QueueApiTest, QueuePolicyReachesTheDaemon) {
   const rknn_context context = Ready();
   rknnd_queue_policy policy = {};
