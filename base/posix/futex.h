@@ -10,6 +10,16 @@
 
 namespace rknnd::base {
 
+// Stores what another end looks at, before this end looks at what that one
+// stores: with seq_cst loads after both stores, one of the two sees the other.
+// As an exchange: on x86 that is the same instruction, on Arm one as well, and
+// where QEMU emulates arm64 (7.2, on x86) a load passes a plain store of this
+// order.
+template <class T>
+void StoreBeforeLook(std::atomic<T>& word, T value) {
+  word.exchange(value, std::memory_order_seq_cst);
+}
+
 // Sleeps while *word == expected, at most `timeout`. Returns early on any
 // wake-up or signal: the caller looks again.
 void FutexWait(const std::atomic<uint32_t>* word, uint32_t expected,

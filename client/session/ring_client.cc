@@ -72,7 +72,7 @@ RKNND_HOT_PATH std::optional<Ticket> RingClient::Write(
   entry.slot = ticket.slot;
   entry.sequence = ticket.sequence;
   // In one order with Announce's look.
-  ring_->header.tail.store(++tail_, std::memory_order_seq_cst);
+  base::StoreBeforeLook(ring_->header.tail, ++tail_);
   return ticket;
 }
 

@@ -348,7 +348,7 @@ absl::Status WorkerProcess::Run(const Job& job) {
   entry.set = job.set;
   entry.sequence = sequence;
   entry.flags = job.record != nullptr ? kRunRebinds : 0;
-  lane.ring.header.tail.store(sequence, std::memory_order_seq_cst);
+  base::StoreBeforeLook(lane.ring.header.tail, sequence);
   base::FutexWakeOne(&lane.ring.header.tail);
   absl::Status status = Wait(lane, job, sequence);
   if (status.ok()) status = TakeAnswer(lane);
@@ -361,7 +361,7 @@ absl::Status WorkerProcess::Wait(Lane& lane, const Job& job,
   const auto& word = lane.ring.completions[0].sequence;
   base::Nanoseconds until = 0;
   for (;;) {
-    lane.ring.header.asleep[0].store(1, std::memory_order_seq_cst);
+    base::StoreBeforeLook(lane.ring.header.asleep[0], 1U);
     const uint32_t seen = word.load(std::memory_order_seq_cst);
     if (seen == sequence) break;
     if (dead()) {

@@ -50,7 +50,7 @@ uint32_t Await(const std::atomic<uint32_t>& word, uint32_t seen,
   for (;;) {
     uint32_t now = LookFor(word, seen);
     if (now != seen) return now;
-    sleeps.store(1, std::memory_order_seq_cst);
+    base::StoreBeforeLook(sleeps, 1U);
     now = word.load(std::memory_order_seq_cst);
     if (now == seen) base::FutexWait(&word, seen, kForever);
     sleeps.store(0, std::memory_order_relaxed);
@@ -60,7 +60,7 @@ uint32_t Await(const std::atomic<uint32_t>& word, uint32_t seen,
 
 void Store(std::atomic<uint32_t>& word, uint32_t value,
            const std::atomic<uint32_t>& sleeps) {
-  word.store(value, std::memory_order_seq_cst);
+  base::StoreBeforeLook(word, value);
   if (sleeps.load(std::memory_order_seq_cst) != 0) base::FutexWakeOne(&word);
 }
 

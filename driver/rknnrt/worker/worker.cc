@@ -242,7 +242,7 @@ class Worker {
       CopyText(ran.error().message, text, sizeof text);
       completion.text_size = static_cast<uint32_t>(std::strlen(text));
     }
-    completion.sequence.store(entry.sequence, std::memory_order_seq_cst);
+    base::StoreBeforeLook(completion.sequence, entry.sequence);
     if (lane.ring.header.asleep[0].load(std::memory_order_seq_cst) != 0) {
       base::FutexWakeOne(&completion.sequence);
     }

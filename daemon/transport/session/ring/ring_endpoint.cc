@@ -96,7 +96,7 @@ RKNND_HOT_PATH bool RingEndpoint::BeginPolling() {
   }
   // In one order with the client's, which stores the tail and then looks at
   // `polled`: an entry that is not there yet by this look needs no doorbell.
-  ring_->header.polled.store(1, std::memory_order_seq_cst);
+  base::StoreBeforeLook(ring_->header.polled, 1U);
   const uint32_t tail = ring_->header.tail.load(std::memory_order_seq_cst);
   MarkQuiet(tail, tail + wire::kRingEntries);
   return true;
@@ -108,7 +108,7 @@ RKNND_HOT_PATH bool RingEndpoint::EndPolling() {
   MarkQuiet(first, ring_->header.tail.load(std::memory_order_relaxed));
   // In the same order: either the client sees that it must ring, or its entry
   // is seen here.
-  ring_->header.polled.store(0, std::memory_order_seq_cst);
+  base::StoreBeforeLook(ring_->header.polled, 0U);
   const uint32_t tail = ring_->header.tail.load(std::memory_order_seq_cst);
   is_polled_.store(false, std::memory_order_release);
   return tail != head_.load(std::memory_order_relaxed);
@@ -220,7 +220,7 @@ RKNND_HOT_PATH void RingEndpoint::Complete(
     // In one order with the client's, which sets its bit and then looks at
     // `sequence`: either it sees the answer, or its bit is seen here. A bit
     // that lies keeps its own writer asleep, until that looks by itself.
-    out.sequence.store(completion.sequence, std::memory_order_seq_cst);
+    base::StoreBeforeLook(out.sequence, completion.sequence);
     const uint32_t asleep = ring_->header.asleep[completion.slot / 32].load(
         std::memory_order_seq_cst);
     if ((asleep >> (completion.slot % 32) & 1) == 0) return;
