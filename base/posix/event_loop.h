@@ -50,6 +50,8 @@ class EventLoop final : public Executor {
 
   TimerId RunAfter(Nanoseconds delay, std::function<void()> task);
   void CancelTimer(TimerId timer);
+  // By the clock that its timers have.
+  [[nodiscard]] Nanoseconds Now() const { return clock_->Now(); }
 
   [[nodiscard]] bool InLoopThread() const;
 

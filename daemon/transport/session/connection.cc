@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status/status.h"
 #include "daemon/transport/session/hello.h"
+#include "daemon/transport/session/peer_origin.h"
 #include "daemon/transport/session/translate.h"
 #include "proto/wire/features.h"
 
@@ -273,6 +274,11 @@ void Connection::OnHello(const wire::Frame& frame) {
     return RefuseHello(frame, base::ToStatus(hello.error()));
   }
   peer_.comm = Printable(hello->comm);
+  // Only now, as it takes a quarter of what accepting a connection does: many
+  // may come that never say Hello.
+  PeerOrigin origin = FindPeerOrigin(peer_.pid);
+  peer_.unit = std::move(origin.unit);
+  peer_.container = std::move(origin.container);
   wire::Frame welcome;
   welcome.verb = wire::Verb::kHello;
   welcome.kind = wire::FrameKind::kReply;

@@ -342,6 +342,45 @@ TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {
   EXPECT_EQ(two.SayHello().code, base::Code::kOk);
 }
 
+TEST(ServerLimitsTest, ConnectionsBeyondThoseAtOnceComeOneByOne) {
+  std::string folder = "/tmp/rknnd-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/session.sock";
+  const std::string operators = folder + "/admin.sock";
+  TestDaemon daemon;
+  daemon.RunOnLoop([&] {
+    for (const auto& [name, admin] :
+         {std::pair(path, false), std::pair(operators, true)}) {
+      ASSERT_TRUE(daemon.server().Serve(*ListenAt(name, 0600), admin).ok());
+    }
+  });
+  std::vector<TestClient> crowd;
+  for (uint32_t i = 0; i < kAcceptedAtOnce; ++i) {
+    crowd.emplace_back(*base::ConnectUnix(path));
+    ASSERT_EQ(crowd.back().SayHello().code, base::Code::kOk);
+  }
+  TestClient one_more(*base::ConnectUnix(path));
+  TestClient another(*base::ConnectUnix(path));
+  const auto connections = [&daemon] {
+    size_t count = 0;
+    daemon.RunOnLoop([&] { count = daemon.server().connections(); });
+    return count;
+  };
+  // An operator does not wait; the loop has looked at the others by then.
+  TestClient admin(*base::ConnectUnix(operators));
+  EXPECT_EQ(admin.SayHello().code, base::Code::kOk);
+  EXPECT_EQ(connections(), kAcceptedAtOnce + 1);
+  daemon.Advance(kAcceptInterval);
+  EXPECT_EQ(one_more.SayHello().code, base::Code::kOk);
+  EXPECT_EQ(connections(), kAcceptedAtOnce + 2);
+  daemon.Advance(kAcceptInterval);
+  EXPECT_EQ(another.SayHello().code, base::Code::kOk);
+  daemon.RunOnLoop([&] { daemon.server().StopListening(); });
+  unlink(path.c_str());
+  unlink(operators.c_str());
+  rmdir(folder.c_str());
+}
+
 TEST(ServerLimitsTest, SessionBeyondTheLimitIsToldWhich) {
   TestDaemonOptions options;
   options.server_limits.sessions = 1;

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix/socket.h"
 #include "base/status/status.h"
-#include "daemon/transport/session/peer_origin.h"
 
 namespace rknnd::transport {
 namespace {
@@ -58,7 +57,7 @@ SessionServer::~SessionServer() {
 }
 
 absl::Status SessionServer::Serve(base::UniqueFd listener, bool admin) {
-  return Add({std::move(listener), admin, nullptr, 0}).status();
+  return Add({std::move(listener), admin, nullptr, 0, 0}).status();
 }
 
 absl::StatusOr<SessionServer::ListenerId> SessionServer::Add(
@@ -79,6 +78,9 @@ void SessionServer::Remove(ListenerId listener) {
   if (found == listeners_.end()) return;
   if (found->second.watch != 0) {
     environment_.loop->Unwatch(found->second.watch);
+  }
+  if (found->second.resume != 0) {
+    environment_.loop->CancelTimer(found->second.resume);
   }
   listeners_.erase(found);
 }
@@ -104,7 +106,7 @@ absl::StatusOr<uint64_t> SessionServer::OpenShareSocket(
   const std::string name = allocation->name;
   RKNND_ASSIGN_OR_RETURN(
       const ListenerId added,
-      Add({std::move(listener), false, std::move(allocation), 0}));
+      Add({std::move(listener), false, std::move(allocation), 0, 0}));
   for (const ListenerId id : ShareSocketsNamed(name)) {
     if (id != added) Remove(id);
   }
@@ -145,6 +147,11 @@ void SessionServer::CloseShareSocket(const std::string& name) {
 void SessionServer::AcceptFrom(ListenerId listener) {
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return;
+  if (!found->second.admin) {
+    if (const base::Nanoseconds wait = TimeToAccept(); wait > 0) {
+      return Pause(listener, wait);
+    }
+  }
   auto accepted = base::Accept(found->second.fd.get());
   absl::Status status;
   if (!accepted.ok()) {
@@ -163,19 +170,28 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   if (status.ok()) return;
   environment_.failures->Write({}, 0, "accept", status);
   if (accepted.ok()) return;
-  for (auto& [id, paused] : listeners_) {
-    if (paused.watch != 0) environment_.loop->Unwatch(paused.watch);
-    paused.watch = 0;
-  }
-  if (resume_timer_ != 0) return;
-  resume_timer_ = environment_.loop->RunAfter(kAcceptPause, [this] {
-    resume_timer_ = 0;
-    for (const auto& [id, paused] : listeners_) {
-      // A share socket may have been opened in the meantime.
-      if (paused.watch != 0) continue;
-      const absl::Status resumed = Watch(id);
-      if (!resumed.ok()) environment_.failures->Write({}, 0, "accept", resumed);
-    }
+  for (const auto& [id, paused] : listeners_) Pause(id, kAcceptPause);
+}
+
+base::Nanoseconds SessionServer::TimeToAccept() {
+  const base::Nanoseconds now = environment_.loop->Now();
+  const base::Nanoseconds rested_at =
+      std::max(rested_at_, now) + kAcceptInterval;
+  const base::Nanoseconds wait =
+      rested_at - now - kAcceptedAtOnce * kAcceptInterval;
+  if (wait <= 0) rested_at_ = rested_at;
+  return wait;
+}
+
+void SessionServer::Pause(ListenerId listener, base::Nanoseconds delay) {
+  Listener& paused = listeners_.at(listener);
+  if (paused.watch != 0) environment_.loop->Unwatch(paused.watch);
+  paused.watch = 0;
+  if (paused.resume != 0) return;
+  paused.resume = environment_.loop->RunAfter(delay, [this, listener] {
+    listeners_.at(listener).resume = 0;
+    const absl::Status resumed = Watch(listener);
+    if (!resumed.ok()) environment_.failures->Write({}, 0, "accept", resumed);
   });
 }
 
@@ -245,9 +261,6 @@ absl::Status SessionServer::Admit(
   peer.groups.insert(peer.groups.end(), groups.begin(), groups.end());
   peer.admin = admin;
   peer.allocation = std::move(allocation);
-  PeerOrigin home = FindPeerOrigin(credentials.pid);
-  peer.unit = std::move(home.unit);
-  peer.container = std::move(home.container);
   base::UniqueFd process;
   // Our own process needs no watching (target `local:`).
   if (credentials.pid != getpid()) {
@@ -271,12 +284,7 @@ absl::Status SessionServer::Admit(
 
 void SessionServer::StopListening() {
   stopped_ = true;
-  for (const auto& [id, listener] : listeners_) {
-    if (listener.watch != 0) environment_.loop->Unwatch(listener.watch);
-  }
-  listeners_.clear();
-  if (resume_timer_ != 0) environment_.loop->CancelTimer(resume_timer_);
-  resume_timer_ = 0;
+  while (!listeners_.empty()) Remove(listeners_.begin()->first);
 }
 
 void SessionServer::CloseAll(const absl::Status& reason) {

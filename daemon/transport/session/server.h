@@ -39,6 +39,12 @@ struct ServerLimits {
   size_t pending_of_socket = 16;
 };
 
+// How many connections are accepted: kAcceptedAtOnce after a rest, and then one
+// in kAcceptInterval. Others wait in the kernel, so that a flood of them leaves
+// the CPU to programs that run their models. Operators do not wait.
+inline constexpr uint32_t kAcceptedAtOnce = 64;
+inline constexpr base::Nanoseconds kAcceptInterval = base::kMillisecond;
+
 // A listener at `path`; its folder is created when missing.
 absl::StatusOr<base::UniqueFd> ListenAt(const std::string& path,
                                         unsigned int mode);
@@ -82,8 +88,9 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
     base::UniqueFd fd;
     bool admin = false;
     std::shared_ptr<const core::Allocation>
-        allocation;                      // of a share socket, or null
-    base::EventLoop::WatchId watch = 0;  // 0: paused
+        allocation;                       // of a share socket, or null
+    base::EventLoop::WatchId watch = 0;   // 0: paused
+    base::EventLoop::TimerId resume = 0;  // 0: not paused
   };
   using ListenerId = uint64_t;  // never used again
 
@@ -92,6 +99,9 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   [[nodiscard]] std::vector<ListenerId> ShareSocketsNamed(
       const std::string& name) const;
   void AcceptFrom(ListenerId listener);
+  // How long the next one that is no operator's waits.
+  [[nodiscard]] base::Nanoseconds TimeToAccept();
+  void Pause(ListenerId listener, base::Nanoseconds delay);
   absl::Status Watch(ListenerId listener);
   absl::Status Admit(base::UniqueFd socket, bool admin,
                      std::shared_ptr<const core::Allocation> allocation);
@@ -107,7 +117,8 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   std::map<ListenerId, Listener> listeners_;
   ListenerId last_listener_ = 0;
   bool stopped_ = false;  // there will be no more of them
-  base::EventLoop::TimerId resume_timer_ = 0;
+  // When as many may be accepted at once as ever, if none is until then.
+  base::Nanoseconds rested_at_ = 0;
   struct Held {
     std::shared_ptr<Connection> connection;
     uint64_t order;  // of coming in
