@@ -74,7 +74,8 @@ ConnectionAcceptor::ConnectionAcceptor(uint32_t most, base::EventLoop* loop,
       failures_(failures),
       take_(std::move(take)),
       remote_(most),
-      local_(most) {}
+      local_(most),
+      turned_away_(most, loop) {}
 
 absl::Status ConnectionAcceptor::Serve(GrpcListener listener) {
   listeners_.push_back({std::move(listener), 0});
@@ -98,6 +99,7 @@ void ConnectionAcceptor::Stop() {
     if (!path.empty()) unlink(path.c_str());
   }
   listeners_.clear();
+  turned_away_.Clear();
 }
 
 void ConnectionAcceptor::AcceptFrom(size_t listener) {
@@ -119,6 +121,7 @@ void ConnectionAcceptor::AcceptFrom(size_t listener) {
   }
   auto place = (local ? local_ : remote_).Add(peer);
   if (!place.ok()) {
+    turned_away_.Add(*std::move(accepted));
     return failures_->Note(std::string(place.status().message()));
   }
   take_({*std::move(accepted), NameOf(peer), HostOf(peer), local,

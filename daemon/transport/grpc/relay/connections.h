@@ -19,6 +19,7 @@
 #include "base/posix/event_loop.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/transport/grpc/relay/addresses.h"
+#include "daemon/transport/grpc/relay/turned_away.h"
 #include "daemon/transport/session/event_log.h"
 
 namespace rknnd::transport {
@@ -93,6 +94,7 @@ class ConnectionAcceptor {
   const Take take_;
   // By their own, so that operators get in when the network's are all taken.
   ConnectionTable remote_, local_;
+  TurnedAway turned_away_;
   std::vector<Listener> listeners_;
   base::EventLoop::TimerId resume_ = 0;
 };
