@@ -32,7 +32,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/posix/blocked_signals.h"
-#include "base/posix/time_slice.h"
 #include "base/status/status.h"
 #include "daemon/transport/grpc/authenticator.h"
 #include "daemon/transport/grpc/debug/debug_endpoint.h"
@@ -210,10 +209,9 @@ absl::Status GrpcServerImpl::Begin() {
     const base::BlockedSignals blocked;
     thread_ = std::thread([this, &started, &listeners] {
       pthread_setname_np(pthread_self(), "rknnd-grpc");
-      // Of this thread only, and of those it will create: gRPC's. Who wants the
-      // CPU that one of them is on has it after a short turn.
+      // Of this thread only, and of those it will create: gRPC's. They have no
+      // short turns, as workers do: several that have come before all others.
       setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
-      base::AskForSlice(base::kShortestSlice);
       started.set_value(StartServer(std::move(listeners)));
       loop_->Run();
     });
