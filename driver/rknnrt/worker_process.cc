@@ -348,7 +348,7 @@ absl::Status WorkerProcess::Run(const Job& job) {
   entry.set = job.set;
   entry.sequence = sequence;
   entry.flags = job.record != nullptr ? kRunRebinds : 0;
-  base::StoreBeforeLook(lane.ring.header.tail, sequence);
+  lane.ring.header.tail.store(sequence, std::memory_order_seq_cst);
   base::FutexWakeOne(&lane.ring.header.tail);
   absl::Status status = Wait(lane, job, sequence);
   if (status.ok()) status = TakeAnswer(lane);

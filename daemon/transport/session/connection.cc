@@ -274,8 +274,8 @@ void Connection::OnHello(const wire::Frame& frame) {
     return RefuseHello(frame, base::ToStatus(hello.error()));
   }
   peer_.comm = Printable(hello->comm);
-  // Only now, as it takes a quarter of what accepting a connection does: many
-  // may come that never say Hello.
+  // Only now: many may connect that never say Hello, and /proc is no small part
+  // of what one costs.
   PeerOrigin origin = FindPeerOrigin(peer_.pid);
   peer_.unit = std::move(origin.unit);
   peer_.container = std::move(origin.container);

@@ -148,7 +148,7 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return;
   if (!found->second.admin) {
-    if (const base::Nanoseconds wait = TimeToAccept(); wait > 0) {
+    if (const base::Nanoseconds wait = TakeTurn(); wait > 0) {
       return Pause(listener, wait);
     }
   }
@@ -173,14 +173,15 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   for (const auto& [id, paused] : listeners_) Pause(id, kAcceptPause);
 }
 
-base::Nanoseconds SessionServer::TimeToAccept() {
+base::Nanoseconds SessionServer::TakeTurn() {
   const base::Nanoseconds now = environment_.loop->Now();
   const base::Nanoseconds rested_at =
       std::max(rested_at_, now) + kAcceptInterval;
   const base::Nanoseconds wait =
       rested_at - now - kAcceptedAtOnce * kAcceptInterval;
-  if (wait <= 0) rested_at_ = rested_at;
-  return wait;
+  if (wait > 0) return wait;
+  rested_at_ = rested_at;
+  return 0;
 }
 
 void SessionServer::Pause(ListenerId listener, base::Nanoseconds delay) {

@@ -99,8 +99,9 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   [[nodiscard]] std::vector<ListenerId> ShareSocketsNamed(
       const std::string& name) const;
   void AcceptFrom(ListenerId listener);
-  // How long the next one that is no operator's waits.
-  [[nodiscard]] base::Nanoseconds TimeToAccept();
+  // 0: one more that is no operator's is accepted now, which is noted. Else how
+  // long it waits.
+  [[nodiscard]] base::Nanoseconds TakeTurn();
   void Pause(ListenerId listener, base::Nanoseconds delay);
   absl::Status Watch(ListenerId listener);
   absl::Status Admit(base::UniqueFd socket, bool admin,

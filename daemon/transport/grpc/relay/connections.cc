@@ -108,6 +108,8 @@ void ConnectionAcceptor::AcceptFrom(size_t listener) {
   if (!accepted.ok()) {
     failures_->Note(absl::StrCat("gRPC at '", address.name,
                                  "': ", accepted.error().message));
+    // Where descriptors are missing, these have some.
+    turned_away_.Clear();
     return Pause();
   }
   if (!accepted->valid()) return;

@@ -1,6 +1,6 @@
 // The connections for which there is no place, until their peers hear of it. A
-// peer that comes back at once comes twice a second then, and not as often as
-// the daemon can refuse it. Used by ConnectionAcceptor.
+// peer that replaces each at once comes twice a second with each then, and not
+// as often as the daemon can refuse it. Used by ConnectionAcceptor.
 
 #ifndef DAEMON_TRANSPORT_GRPC_RELAY_TURNED_AWAY_H_
 #define DAEMON_TRANSPORT_GRPC_RELAY_TURNED_AWAY_H_
