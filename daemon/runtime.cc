@@ -228,7 +228,13 @@ void Runtime::AddProgress(ProgressWatch& watch) {
     });
   }
   watch.Add("an event that no worker takes", [this] {
-    return ProgressWatch::Look{workers_->HasEvent(), workers_->counts().wakes};
+    const transport::WorkerCounts counts = workers_->counts();
+    return ProgressWatch::Look{workers_->HasEvent(),
+                               counts.wakes - counts.busy_wakes};
+  });
+  watch.Add("an event of a busy session that no worker takes", [this] {
+    return ProgressWatch::Look{workers_->HasBusyEvent(),
+                               workers_->counts().busy_wakes};
   });
   watch.Add("the scheduler, with a job whose turn it is and a free core,",
             [this] {

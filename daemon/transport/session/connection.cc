@@ -311,7 +311,9 @@ absl::Status Connection::Open(const wire::Hello& hello, wire::Frame& welcome) {
   RKNND_ASSIGN_OR_RETURN(std::shared_ptr<core::Session> session,
                          service.OpenSession(peer_, ring, log));
   ring->Open(session->gate(), (greeting.features & wire::kFeatureSpin) != 0);
-  if (const absl::Status added = environment_.workers->Add(session->id(), ring);
+  if (const absl::Status added = environment_.workers->Add(
+          session->id(), ring,
+          closes_for_.empty() ? absl::StrCat("user ", peer_.uid) : closes_for_);
       !added.ok()) {
     service.CloseSession(session->id());
     return added;

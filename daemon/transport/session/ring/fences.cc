@@ -42,6 +42,9 @@ std::string LinkOf(int fd) {
 
 // Asks no file system for news, which for one in user space would be to wait
 // for its owner.
+// The set that this worker waits in; -1: it is no worker.
+thread_local int epoll_of_thread = -1;
+
 bool IsFifo(int fd) {
   struct statx status {};
   return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
@@ -167,6 +170,8 @@ absl::Status CheckFence(uint32_t number, bool out, int fd, int doorbell) {
                    "': to be signalled, use one end of a socketpair"));
 }
 
+void Fences::EnterWorker(int epoll) { epoll_of_thread = epoll; }
+
 core::FenceState Fences::Look(const core::Fence& fence) {
   pollfd look{fence.fd.get(), POLLIN | POLLRDHUP, 0};
   if (poll(&look, 1, 0) <= 0) return core::FenceState::kPending;
@@ -200,7 +205,8 @@ absl::Status Fences::Watch(uint64_t token,
   event.data.u64 = EventTag(WorkerEvent::kFence, number);
   // Under the lock, so that its event finds what follows: it asks the fd once
   // whether it can be read, and CheckFence has let in none that could wait.
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fence->fd.get(), &event) != 0) {
+  const int epoll = epoll_of_thread == -1 ? epoll_ : epoll_of_thread;
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fence->fd.get(), &event) != 0) {
     const int error = errno;
     const std::string name = absl::StrCat("watch fence ", fence->number);
     if (error == ENOSPC) {
@@ -211,7 +217,7 @@ absl::Status Fences::Watch(uint64_t token,
     }
     return base::ToStatus(base::ErrnoError(error, name));
   }
-  watched_[number] = {fence, {token}};
+  watched_[number] = {fence, epoll, {token}};
   by_fence_[fence.get()] = number;
   by_token_[token] = number;
   return absl::OkStatus();
@@ -219,7 +225,8 @@ absl::Status Fences::Watch(uint64_t token,
 
 void Fences::Forget(uint64_t number) {
   const auto found = watched_.find(number);
-  epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second.fence->fd.get(), nullptr);
+  epoll_ctl(found->second.epoll, EPOLL_CTL_DEL, found->second.fence->fd.get(),
+            nullptr);
   by_fence_.erase(found->second.fence.get());
   for (const uint64_t token : found->second.tokens) by_token_.erase(token);
   watched_.erase(found);

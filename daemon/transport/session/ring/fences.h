@@ -46,7 +46,7 @@ absl::Status CheckFence(uint32_t number, bool out, int fd, int doorbell);
 // Thread: any, but where noted.
 class Fences final : public core::FenceWatcher, public FenceEvents {
  public:
-  // `epoll`: the workers'.
+  // `epoll`: the workers', for jobs that no worker takes.
   explicit Fences(int epoll) : epoll_(epoll) {}
   // Before the workers start.
   void set_runner(core::Runner* runner) { runner_ = runner; }
@@ -57,6 +57,7 @@ class Fences final : public core::FenceWatcher, public FenceEvents {
   void Unwatch(uint64_t token) override;
   void Signal(const std::shared_ptr<core::Fence>& fence) override;
 
+  void EnterWorker(int epoll) override;         // Thread: worker.
   void OnFenceEvent(uint64_t number) override;  // Thread: worker.
 
   // Fds in the set.
@@ -65,6 +66,7 @@ class Fences final : public core::FenceWatcher, public FenceEvents {
  private:
   struct Watched {
     std::shared_ptr<core::Fence> fence;
+    int epoll = -1;                // the set it is in
     std::vector<uint64_t> tokens;  // of the jobs, in the order they came
   };
 

@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -364,6 +365,22 @@ TEST_F(FencesTest, SeveralJobsOfOneFenceHearOfItInTheirOrder) {
   EXPECT_EQ(Serve(), 1);
   EXPECT_EQ(runner_.ready,
             (Ready{{3, FenceState::kSignalled}, {2, FenceState::kSignalled}}));
+}
+
+TEST_F(FencesTest, FenceIsWaitedForByTheWorkersThatTookItsJob) {
+  const UniqueFd busy_epoll(epoll_create1(EPOLL_CLOEXEC));
+  const UniqueFd event = EventFd(1);
+  std::thread([&] {
+    fences_.EnterWorker(busy_epoll.get());
+    EXPECT_EQ(fences_.Watch(1, FenceOf(event)), absl::OkStatus());
+  }).join();
+  EXPECT_EQ(Serve(), 0);
+  epoll_event found{};
+  ASSERT_EQ(epoll_wait(busy_epoll.get(), &found, 1, 0), 1);
+  // By whichever thread: it leaves the set that it was in.
+  fences_.Unwatch(1);
+  EXPECT_EQ(epoll_wait(busy_epoll.get(), &found, 1, 0), 0);
+  EXPECT_EQ(fences_.watched(), 0U);
 }
 
 TEST_F(FencesTest, OneFdThatIsRegisteredTwiceIsTwoFences) {

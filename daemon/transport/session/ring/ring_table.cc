@@ -33,7 +33,8 @@ constexpr base::Nanoseconds kLongestPenalty = base::kSecond;
 }  // namespace
 
 absl::Status RingTable::Add(core::SessionId session,
-                            std::shared_ptr<RingEndpoint> ring) {
+                            std::shared_ptr<RingEndpoint> ring,
+                            const std::string& user) {
   RKNND_ASSIGN_OR_RETURN(const uint32_t index, TakeIndex());
   static_assert(kIndexBits + kUseBits <= kEventNumberBits);
   // From 1 on, so that no number is 0.
@@ -45,20 +46,33 @@ absl::Status RingTable::Add(core::SessionId session,
   slot.session = session;
   slot.ring = std::move(ring);
   slot.ring->set_number(number);
+  slot.rate = RateOf(user);
   slot.state = State::kDoorbell;
   slot.budget = kBudget;
   slot.penalty = 0;
   slot.found = false;
-  if (!Watch(slot)) {
+  if (!Watch(slot, slot.state)) {
     const absl::Status status =
         base::ToStatus(base::ErrnoError(errno, "watch a session's doorbell"));
     slot.number = 0;
     slot.ring.reset();
+    slot.rate.reset();
     free_.push_back(index);
     return status;
   }
   sessions_[session] = number;
+  session_count_.store(sessions_.size(), std::memory_order_relaxed);
   return absl::OkStatus();
+}
+
+std::shared_ptr<SubmissionRate> RingTable::RateOf(const std::string& user) {
+  auto rate = rates_[user].lock();
+  if (rate != nullptr) return rate;
+  std::erase_if(rates_,
+                [](const auto& known) { return known.second.expired(); });
+  rate = std::make_shared<SubmissionRate>();
+  rates_[user] = rate;
+  return rate;
 }
 
 void RingTable::Remove(core::SessionId session) {
@@ -66,15 +80,17 @@ void RingTable::Remove(core::SessionId session) {
   if (found == sessions_.end()) return;
   const Number number = found->second;
   sessions_.erase(found);
+  session_count_.store(sessions_.size(), std::memory_order_relaxed);
   std::erase(flooders_, number);
   std::shared_ptr<RingEndpoint> ring;
   {
     Slot& slot = *At(number);
     base::MutexLock lock(slot.mutex);
-    if (slot.state == State::kDoorbell) Unwatch(slot);
+    if (slot.state != State::kTimer) Unwatch(slot);
     slot.number = 0;
     slot.ring->Close();
     ring = std::move(slot.ring);
+    slot.rate.reset();
   }
   free_.push_back(number & ((1U << kIndexBits) - 1));
   // What the ring held goes here, outside the lock.
@@ -101,7 +117,38 @@ RKNND_HOT_PATH RingTable::Served RingTable::Serve(
       std::min(drained.entries, drained.quiet + drained.refused);
   Earn(*slot, rung, drained.quiet);
   served.floods = rung == 0 && !woke_nobody && Charge(*slot);
+  ChooseWorkers(*slot, served.entries);
   return served;
+}
+
+RKNND_HOT_PATH void RingTable::ChooseWorkers(Slot& slot, uint32_t entries) {
+  switch (slot.state) {
+    case State::kDoorbell: {
+      // Nobody is disturbed by who is alone.
+      if (entries == 0 || session_count_.load(std::memory_order_relaxed) <= 1) {
+        return;
+      }
+      const base::Nanoseconds now = clock_->Now();
+      if (slot.rate->Take(entries, now)) return;
+      if (MoveTo(State::kBusy, slot)) slot.busy_until = now + kBusyFor;
+      return;
+    }
+    case State::kBusy:
+      if (clock_->Now() >= slot.busy_until) MoveTo(State::kDoorbell, slot);
+      return;
+    case State::kTimer:
+      return;
+  }
+}
+
+bool RingTable::MoveTo(State state, Slot& slot) const {
+  // In this order its doorbell is in a set all the time.
+  if (!Watch(slot, state)) return false;
+  Unwatch(slot);
+  slot.state = state;
+  // It wakes a worker once for this.
+  slot.budget += kRing;
+  return true;
 }
 
 std::shared_ptr<RingEndpoint> RingTable::Hold(Number number) {
@@ -135,7 +182,7 @@ bool RingTable::PollFlooders(bool* found) {
     }
     // Adding a doorbell that has rung wakes a worker at once, so that no entry
     // of the last period is missed. Without room for it: the next time.
-    if (!Watch(slot)) return false;
+    if (!Watch(slot, State::kDoorbell)) return false;
     slot.state = State::kDoorbell;
     slot.budget = kProbationBudget;
     return true;
@@ -196,25 +243,26 @@ RKNND_HOT_PATH bool RingTable::Charge(Slot& slot) {
     slot.budget -= kRing;
     return false;
   }
+  Unwatch(slot);
   slot.state = State::kTimer;
   slot.penalty = slot.penalty == 0
                      ? kFirstPenalty
                      : std::min(kLongestPenalty, slot.penalty * 2);
   slot.ticks_left = static_cast<uint32_t>(slot.penalty / kFloodPoll);
-  Unwatch(slot);
   return true;
 }
 
-bool RingTable::Watch(const Slot& slot) const {
+bool RingTable::Watch(const Slot& slot, State state) const {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   event.data.u64 = EventTag(WorkerEvent::kDoorbell, slot.number);
-  return epoll_ctl(epoll_, EPOLL_CTL_ADD, slot.ring->doorbell_fd(), &event) ==
-         0;
+  return epoll_ctl(SetOf(state), EPOLL_CTL_ADD, slot.ring->doorbell_fd(),
+                   &event) == 0;
 }
 
 void RingTable::Unwatch(const Slot& slot) const {
-  epoll_ctl(epoll_, EPOLL_CTL_DEL, slot.ring->doorbell_fd(), nullptr);
+  epoll_ctl(SetOf(slot.state), EPOLL_CTL_DEL, slot.ring->doorbell_fd(),
+            nullptr);
 }
 
 }  // namespace rknnd::transport

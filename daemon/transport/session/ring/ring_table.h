@@ -2,16 +2,25 @@
 // carries, in constant time however many there are. And what a session's
 // doorbell costs it.
 //
+// A session that submits more often than its user may (SubmissionRate) is
+// served by workers that do not come before other programs, for a while, where
+// there is another session that it could disturb.
+//
 // A client may ring as often as it likes. Each entry that a wake-up finds pays
 // for a later one that finds none (another worker was quicker: normal), but
 // hardly does so where the client was told that it need not ring, and not at
 // all where it is no job. A session that rings beyond that leaves the epoll set
 // and its ring is looked at by a timer, until it has been away for a while.
 //
-//   kDoorbell --budget used up--> kTimer --penalty over--> kDoorbell
-//       \______________violation or Remove__________/
-//                           v
-//                         gone
+//              --submits too often-->
+//   kDoorbell                         kBusy
+//       |      <--kBusyFor later-----   |
+//       |                               |
+//       +-------------------------------+--budget used up--> kTimer
+//       ^                                                      |
+//       +---------------------penalty over---------------------+
+//
+//   any of them --violation or Remove--> gone
 
 #ifndef DAEMON_TRANSPORT_SESSION_RING_RING_TABLE_H_
 #define DAEMON_TRANSPORT_SESSION_RING_RING_TABLE_H_
@@ -22,6 +31,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,12 +41,16 @@
 #include "base/posix/mutex.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/ring/ring_endpoint.h"
+#include "daemon/transport/session/ring/submission_rate.h"
 
 namespace rknnd::transport {
 
 // How often a ring of a flooding session is looked at. Each look takes a CPU
 // from somebody's frame: as seldom as this, it is far below one in a hundred.
 inline constexpr base::Nanoseconds kFloodPoll = 4 * base::kMillisecond;
+// A session that submits too often for ever comes before others for its first
+// kAtOnce entries in so long a time: below one in a hundred of their frames.
+inline constexpr base::Nanoseconds kBusyFor = 5 * base::kSecond;
 
 // Thread: loop, but where noted.
 class RingTable {
@@ -45,12 +59,16 @@ class RingTable {
   // 2^56.
   using Number = uint64_t;
 
-  // `epoll`: the set that doorbells are in. Borrowed.
-  explicit RingTable(int epoll) : epoll_(epoll) {}
+  // `epoll`: the set that doorbells are in; `busy_epoll`: those of busy
+  // sessions. Borrowed.
+  RingTable(int epoll, int busy_epoll, const base::Clock* clock)
+      : epoll_(epoll), busy_epoll_(busy_epoll), clock_(clock) {}
   RingTable(const RingTable&) = delete;
   RingTable& operator=(const RingTable&) = delete;
 
-  absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring);
+  // `user`: whose rate its entries count for.
+  absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring,
+                   const std::string& user);
   // No entry is taken after the return but by a worker that was at it already.
   void Remove(core::SessionId session);
 
@@ -65,7 +83,7 @@ class RingTable {
   Served Serve(Number number, std::optional<uint32_t> seen = {});
 
   // A ring to be looked at, which lives as long as it is held. Null when its
-  // session is gone, or floods. Thread: worker.
+  // session is gone, is busy or floods. Thread: worker.
   std::shared_ptr<RingEndpoint> Hold(Number number);
 
   // After Served::floods.
@@ -78,7 +96,7 @@ class RingTable {
   std::vector<Number> TakeFound();
 
  private:
-  enum class State { kDoorbell, kTimer };
+  enum class State { kDoorbell, kBusy, kTimer };
 
   // Its mutex is the order of the session's entries; held while they are
   // drained, and before the locks of its gate.
@@ -88,6 +106,8 @@ class RingTable {
     core::SessionId session RKNND_GUARDED_BY(mutex) = 0;
     std::shared_ptr<RingEndpoint> ring RKNND_GUARDED_BY(mutex);
     State state RKNND_GUARDED_BY(mutex) = State::kDoorbell;
+    std::shared_ptr<SubmissionRate> rate RKNND_GUARDED_BY(mutex);
+    base::Nanoseconds busy_until RKNND_GUARDED_BY(mutex) = 0;  // in kBusy
     // What wake-ups that find nothing may still cost.
     uint32_t budget RKNND_GUARDED_BY(mutex) = 0;
     // Of the last flood, 0: none yet.
@@ -112,16 +132,32 @@ class RingTable {
       RKNND_REQUIRES(slot.mutex);
   // For a wake-up that found none of the former; whether it is a flood.
   bool Charge(Slot& slot) RKNND_REQUIRES(slot.mutex);
-  [[nodiscard]] bool Watch(const Slot& slot) const RKNND_REQUIRES(slot.mutex);
+  // That of a user's other sessions, if he has any.
+  std::shared_ptr<SubmissionRate> RateOf(const std::string& user);
+  // After a drain that took `entries`: who serves this session from now on.
+  void ChooseWorkers(Slot& slot, uint32_t entries) RKNND_REQUIRES(slot.mutex);
+  // Into the set of another state, and out of that of its own. False: it stays.
+  bool MoveTo(State state, Slot& slot) const RKNND_REQUIRES(slot.mutex);
+
+  // kDoorbell and kBusy have one.
+  [[nodiscard]] int SetOf(State state) const {
+    return state == State::kBusy ? busy_epoll_ : epoll_;
+  }
+  [[nodiscard]] bool Watch(const Slot& slot, State state) const
+      RKNND_REQUIRES(slot.mutex);
   void Unwatch(const Slot& slot) const RKNND_REQUIRES(slot.mutex);
 
-  const int epoll_;
+  const int epoll_, busy_epoll_;
+  const base::Clock* const clock_;
   // Made when they are needed and never moved: workers look without a lock.
   std::array<std::atomic<Chunk*>, kChunks> chunks_{};
   std::vector<std::unique_ptr<Chunk>> owned_;
   std::vector<uint32_t> free_;  // indices, the last is the next
   uint64_t uses_ = 0;
   std::unordered_map<core::SessionId, Number> sessions_;
+  std::atomic<size_t> session_count_{0};
+  // Those of users without sessions are gone.
+  std::unordered_map<std::string, std::weak_ptr<SubmissionRate>> rates_;
   std::vector<Number> flooders_;
 
   base::Mutex found_mutex_;

@@ -20,7 +20,7 @@ class RingTableTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(epoll_.valid());
-    ASSERT_TRUE(table_.Add(1, client_.endpoint).ok());
+    ASSERT_TRUE(table_.Add(1, client_.endpoint, "user 1").ok());
     epoll_event event{};
     ASSERT_EQ(epoll_wait(epoll_.get(), &event, 1, 0), 0);
     client_.Ring();
@@ -41,7 +41,9 @@ class RingTableTest : public ::testing::Test {
   [[nodiscard]] bool RingsInVain() { return table_.Serve(number_).floods; }
 
   const base::UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
-  RingTable table_{epoll_.get()};
+  const base::UniqueFd busy_epoll_{epoll_create1(EPOLL_CLOEXEC)};
+  base::FakeClock clock_;
+  RingTable table_{epoll_.get(), busy_epoll_.get(), &clock_};
   Client client_;
   RingTable::Number number_ = 0;
 };
@@ -108,6 +110,121 @@ TEST_F(RingTableTest, EntriesOfAFloodAreStillTaken) {
   EXPECT_TRUE(found);
   ASSERT_EQ(table_.TakeFound().size(), 1U);
   EXPECT_EQ(table_.Serve(number_).entries, 1U);
+}
+
+class BusySessionTest : public RingTableTest {
+ protected:
+  void SetUp() override {
+    RingTableTest::SetUp();
+    ASSERT_TRUE(table_.Add(2, neighbour_.endpoint, "user 2").ok());
+    Submit(neighbour_);
+    neighbour_number_ = Woken(epoll_);
+    ASSERT_EQ(table_.Serve(neighbour_number_).entries, 1U);
+    ASSERT_EQ(Woken(epoll_), 0U);
+  }
+
+  static void Submit(const Client& client) {
+    client.Push();
+    client.Ring();
+  }
+  // Whose doorbell wakes a worker of this set; 0: nobody's.
+  static RingTable::Number Woken(const base::UniqueFd& epoll) {
+    epoll_event event{};
+    return epoll_wait(epoll.get(), &event, 1, 0) == 1
+               ? EventNumber(event.data.u64)
+               : 0;
+  }
+  void SubmitAtOnce(const Client& client, RingTable::Number number,
+                    uint32_t entries) {
+    for (uint32_t i = 0; i < entries; ++i) {
+      Submit(client);
+      ASSERT_EQ(Woken(epoll_), number);
+      ASSERT_EQ(table_.Serve(number).entries, 1U);
+    }
+  }
+  void MakeBusy() {
+    SubmitAtOnce(client_, number_, SubmissionRate::kAtOnce + 1);
+    // Its doorbell, which was rung before, wakes one of the others at once.
+    ASSERT_EQ(Woken(busy_epoll_), number_);
+    ASSERT_FALSE(table_.Serve(number_).floods);
+  }
+
+  Client neighbour_;
+  RingTable::Number neighbour_number_ = 0;
+};
+
+TEST_F(BusySessionTest, WhoSubmitsTooOftenWakesWorkersOfTheOtherSet) {
+  MakeBusy();
+  for (int i = 0; i < 1000; ++i) {
+    Submit(client_);
+    ASSERT_EQ(Woken(epoll_), 0U);
+    ASSERT_EQ(Woken(busy_epoll_), number_);
+    ASSERT_EQ(table_.Serve(number_).entries, 1U);
+  }
+  EXPECT_EQ(table_.Hold(number_), nullptr);
+}
+
+TEST_F(BusySessionTest, NeighbourStaysWhereItWas) {
+  MakeBusy();
+  Submit(neighbour_);
+  EXPECT_EQ(Woken(busy_epoll_), 0U);
+  EXPECT_EQ(Woken(epoll_), neighbour_number_);
+  EXPECT_NE(table_.Hold(neighbour_number_), nullptr);
+}
+
+TEST_F(BusySessionTest, SessionComesBackWhenItsTimeIsOver) {
+  MakeBusy();
+  clock_.Advance(kBusyFor);
+  Submit(client_);
+  ASSERT_EQ(Woken(busy_epoll_), number_);
+  ASSERT_EQ(table_.Serve(number_).entries, 1U);
+  ASSERT_EQ(Woken(epoll_), number_);
+  Submit(client_);
+  EXPECT_EQ(Woken(epoll_), number_);
+  EXPECT_EQ(Woken(busy_epoll_), 0U);
+}
+
+TEST_F(BusySessionTest, SessionsOfOneUserCountTogether) {
+  Client second;
+  ASSERT_TRUE(table_.Add(3, second.endpoint, "user 1").ok());
+  Submit(second);
+  const RingTable::Number number = Woken(epoll_);
+  ASSERT_EQ(table_.Serve(number).entries, 1U);
+  SubmitAtOnce(client_, number_, SubmissionRate::kAtOnce / 2);
+  ASSERT_EQ(Woken(busy_epoll_), 0U);
+  SubmitAtOnce(second, number, SubmissionRate::kAtOnce / 2);
+  EXPECT_EQ(Woken(busy_epoll_), number);
+  // The other one has submitted no more than it may.
+  Submit(client_);
+  EXPECT_EQ(Woken(epoll_), number_);
+  table_.Remove(3);
+}
+
+TEST_F(BusySessionTest, WhoIsAloneIsNeverBusy) {
+  table_.Remove(2);
+  SubmitAtOnce(client_, number_, 10 * SubmissionRate::kAtOnce);
+  EXPECT_EQ(Woken(busy_epoll_), 0U);
+}
+
+TEST_F(BusySessionTest, FloodOfABusySessionIsAFloodToo) {
+  MakeBusy();
+  while (!RingsInVain()) {
+  }
+  table_.Punish(number_);
+  client_.Ring();
+  EXPECT_EQ(Woken(busy_epoll_), 0U);
+  client_.Push();
+  bool found = false;
+  EXPECT_TRUE(table_.PollFlooders(&found));
+  EXPECT_TRUE(found);
+}
+
+TEST_F(BusySessionTest, EndOfABusySessionTakesItOutOfItsSet) {
+  MakeBusy();
+  table_.Remove(1);
+  Submit(client_);
+  EXPECT_EQ(Woken(busy_epoll_), 0U);
+  EXPECT_EQ(table_.Serve(number_).session, 0U);
 }
 
 }  // namespace

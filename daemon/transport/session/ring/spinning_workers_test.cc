@@ -31,8 +31,8 @@ class SpinningWorkersTest : public WorkersFixture {
 TEST_F(SpinningWorkersTest, NoEntryIsLostWhenTheDoorbellIsLeftOut) {
   const Client one;
   const Client two;
-  ASSERT_TRUE(workers_->Add(1, one.endpoint).ok());
-  ASSERT_TRUE(workers_->Add(2, two.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, one.endpoint, "user 1").ok());
+  ASSERT_TRUE(workers_->Add(2, two.endpoint, "user 1").ok());
   for (uint64_t i = 1; i <= 20'000; ++i) {
     const Client& client = i % 7 == 0 ? two : one;
     const uint64_t jobs = client.gate->jobs.count();
@@ -51,7 +51,7 @@ TEST_F(SpinningWorkersTest, NoEntryIsLostWhenTheDoorbellIsLeftOut) {
 // The other worker is woken in vain each time, which keeps both from sleeping.
 TEST_F(SpinningWorkersTest, RingingInSpiteOfAWorkerThatLooksIsAFlood) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   std::thread loop([this] { loop_->Run(); });
   for (uint64_t i = 1; workers_->counts().penalties == 0; ++i) {
     client.Push();
@@ -64,7 +64,7 @@ TEST_F(SpinningWorkersTest, RingingInSpiteOfAWorkerThatLooksIsAFlood) {
 
 TEST_F(SpinningWorkersTest, WorkerThatWaitsAwakeNeedsNoDoorbell) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   // One entry that is caught will do; on a machine with other work a spin may
   // come to nothing, and then it is tried less often.
   while (workers_->counts().caught == 0) {
@@ -78,7 +78,7 @@ TEST_F(SpinningWorkersTest, WorkerThatWaitsAwakeNeedsNoDoorbell) {
 
 TEST_F(SpinningWorkersTest, NobodyStaysAwakeForLong) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   uint64_t jobs = 0;
   // The first may find no other worker asleep yet.
   while (workers_->counts().spins == 0) {
@@ -99,7 +99,7 @@ TEST_F(SpinningWorkersTest, NobodyStaysAwakeForLong) {
 TEST_F(SpinningWorkersTest, SessionsComeAndGoWhileTheyAreLookedAt) {
   for (core::SessionId session = 1; session <= 500; ++session) {
     const Client client;
-    ASSERT_TRUE(workers_->Add(session, client.endpoint).ok());
+    ASSERT_TRUE(workers_->Add(session, client.endpoint, "user 1").ok());
     client.Push();
     client.RingIfNeeded();
     client.gate->jobs.WaitFor(1);
@@ -112,8 +112,8 @@ TEST_F(SpinningWorkersTest, SessionsComeAndGoWhileTheyAreLookedAt) {
 TEST_F(SpinningWorkersTest, TailThatMovesForNothingIsAFloodToo) {
   const Client client;
   const Client neighbour;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
-  ASSERT_TRUE(workers_->Add(2, neighbour.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
+  ASSERT_TRUE(workers_->Add(2, neighbour.endpoint, "user 1").ok());
   client.Push();
   client.Ring();
   client.gate->jobs.WaitFor(1);

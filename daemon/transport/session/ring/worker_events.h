@@ -31,11 +31,14 @@ constexpr uint64_t EventNumber(uint64_t tag) {
   return tag & ((uint64_t{1} << kEventNumberBits) - 1);
 }
 
-// Adds fds to Workers::epoll_fd() with EventTag(kFence, number), and is told of
-// their events. May be told of a number that it has taken out meanwhile.
+// Adds fds to a set of the workers with EventTag(kFence, number), and is told
+// of their events. May be told of a number that it has taken out meanwhile.
 class FenceEvents {
  public:
   virtual ~FenceEvents() = default;
+  // The calling worker waits in the set `epoll`, and so do the fences of jobs
+  // that it takes. Once, before its first event. Thread: worker.
+  virtual void EnterWorker(int epoll) = 0;
   // Jobs that may run now are taken up by the caller. Thread: worker.
   virtual void OnFenceEvent(uint64_t number) = 0;
 };

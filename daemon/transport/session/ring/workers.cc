@@ -31,6 +31,11 @@ bool AddToSet(int epoll, int fd, uint32_t events, WorkerEvent kind) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+const base::Clock* OrMonotonic(const base::Clock* clock) {
+  static const base::MonotonicClock monotonic;
+  return clock != nullptr ? clock : &monotonic;
+}
+
 // One thread adds, others read.
 void Count(std::atomic<uint64_t>& counter, uint64_t more = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + more,
@@ -42,7 +47,8 @@ void Count(std::atomic<uint64_t>& counter, uint64_t more = 1) {
 absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(
     base::EventLoop* loop, const WorkersOptions& options) {
   base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) {
+  base::UniqueFd busy_epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid() || !busy_epoll.valid()) {
     return base::ToStatus(base::ErrnoError(errno, "epoll_create1"));
   }
   RKNND_ASSIGN_OR_RETURN(base::UniqueFd kick,
@@ -60,26 +66,28 @@ absl::StatusOr<std::unique_ptr<Workers>> Workers::Create(
                 WorkerEvent::kKick) ||
       !AddToSet(epoll.get(), timer.get(), EPOLLIN | EPOLLET,
                 WorkerEvent::kTimer) ||
-      !AddToSet(epoll.get(), stop.get(), EPOLLIN, WorkerEvent::kStop)) {
+      !AddToSet(epoll.get(), stop.get(), EPOLLIN, WorkerEvent::kStop) ||
+      !AddToSet(busy_epoll.get(), stop.get(), EPOLLIN, WorkerEvent::kStop)) {
     return base::ToStatus(base::ErrnoError(errno, "epoll_ctl"));
   }
-  return std::unique_ptr<Workers>(new Workers(loop, options, std::move(epoll),
-                                              std::move(kick), std::move(timer),
-                                              std::move(stop)));
+  return std::unique_ptr<Workers>(
+      new Workers(loop, options, std::move(epoll), std::move(busy_epoll),
+                  std::move(kick), std::move(timer), std::move(stop)));
 }
 
 Workers::Workers(base::EventLoop* loop, const WorkersOptions& options,
-                 base::UniqueFd epoll, base::UniqueFd kick,
-                 base::UniqueFd timer, base::UniqueFd stop)
+                 base::UniqueFd epoll, base::UniqueFd busy_epoll,
+                 base::UniqueFd kick, base::UniqueFd timer, base::UniqueFd stop)
     : loop_(loop),
       clock_(options.clock),
-      epoll_(std::move(epoll)),
+      prompt_{std::move(epoll), Spin(options.spin, base::UsableCpus() == 1),
+              true},
+      busy_{std::move(busy_epoll), Spin(0, false), false},
       kick_(std::move(kick)),
       timer_(std::move(timer)),
       stop_(std::move(stop)),
       self_(std::make_shared<Workers*>(this)),
-      rings_(epoll_.get()),
-      spin_(options.spin, base::UsableCpus() == 1) {}
+      rings_(prompt_.epoll.get(), busy_.epoll.get(), OrMonotonic(clock_)) {}
 
 Workers::~Workers() {
   Stop();
@@ -91,16 +99,21 @@ void Workers::Start(uint32_t count, core::Runner* runner,
   runner_ = runner;
   violation_ = std::move(violation);
   const base::BlockedSignals blocked;
-  for (uint32_t i = 0; i < count; ++i) {
-    workers_.push_back(std::make_unique<Worker>());
-    Worker& worker = *workers_.back();
-    worker.thread = std::thread([this, &worker] { RunWorker(worker); });
-    pthread_setname_np(worker.thread.native_handle(), "rknnd-worker");
-  }
+  for (uint32_t i = 0; i < count; ++i) StartWorker(prompt_);
+  for (uint32_t i = 0; i < count; ++i) StartWorker(busy_);
+}
+
+void Workers::StartWorker(Crew& crew) {
+  workers_.push_back(std::make_unique<Worker>());
+  Worker& worker = *workers_.back();
+  worker.thread =
+      std::thread([this, &crew, &worker] { RunWorker(crew, worker); });
+  pthread_setname_np(worker.thread.native_handle(), "rknnd-worker");
 }
 
 void Workers::Stop() {
-  spin_.Stop();
+  prompt_.spin.Stop();
+  busy_.spin.Stop();
   base::SignalEventFd(stop_.get());
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
@@ -108,8 +121,9 @@ void Workers::Stop() {
 }
 
 absl::Status Workers::Add(core::SessionId session,
-                          std::shared_ptr<RingEndpoint> ring) {
-  return rings_.Add(session, std::move(ring));
+                          std::shared_ptr<RingEndpoint> ring,
+                          const std::string& user) {
+  return rings_.Add(session, std::move(ring), user);
 }
 
 void Workers::Remove(core::SessionId session) { rings_.Remove(session); }
@@ -142,6 +156,7 @@ WorkerCounts Workers::counts() const {
   WorkerCounts counts;
   for (const auto& worker : workers_) {
     counts.wakes += worker->wakes.load(std::memory_order_relaxed);
+    counts.busy_wakes += worker->busy_wakes.load(std::memory_order_relaxed);
     counts.empty += worker->empty.load(std::memory_order_relaxed);
     counts.penalties += worker->penalties.load(std::memory_order_relaxed);
     counts.spins += worker->spins.load(std::memory_order_relaxed);
@@ -150,38 +165,40 @@ WorkerCounts Workers::counts() const {
   return counts;
 }
 
-bool Workers::HasEvent() const {
+bool Workers::HasEvent(const Crew& crew) {
   // A set of fds can itself be polled.
-  pollfd set{epoll_.get(), POLLIN, 0};
+  pollfd set{crew.epoll.get(), POLLIN, 0};
   return poll(&set, 1, 0) > 0;
 }
 
-RKNND_HOT_PATH uint64_t Workers::Sleep(Worker& self) {
+RKNND_HOT_PATH uint64_t Workers::Sleep(Crew& crew, Worker& self) {
   // One at a time: the other events are for the other workers.
   epoll_event event{};
-  spin_.BeginSleep();
+  crew.spin.BeginSleep();
   self.pulse.Step(core::WorkerPulse::At::kAsleep);
   const base::MonotonicClock clock;
   const base::Nanoseconds since = clock.Now();
-  const int count = epoll_wait(epoll_.get(), &event, 1, -1);
+  const int count = epoll_wait(crew.epoll.get(), &event, 1, -1);
   if (clock.Now() - since >= base::kColdAfter) base::FetchHotPath();
   self.pulse.Step(core::WorkerPulse::At::kWork);
-  spin_.EndSleep();
+  crew.spin.EndSleep();
   return count > 0 ? event.data.u64 : 0;
 }
 
-RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
+RKNND_HOT_PATH void Workers::RunWorker(Crew& crew, Worker& self) {
   core::WorkerPulse::SetOfThread(&self.pulse);
   // On a busy CPU a program's frame would wait for the end of somebody's turn
   // before its worker even looks at it.
-  base::AskForSlice(base::kShortestSlice);
+  if (crew.short_turns) base::AskForSlice(base::kShortestSlice);
   runner_->EnterWorker();
-  RingWakes wakes(spin_.one_cpu());
+  fences_->EnterWorker(crew.epoll.get());
+  RingWakes wakes(prompt_.spin.one_cpu());
   for (;;) {
-    const uint64_t tag = Sleep(self);
+    const uint64_t tag = Sleep(crew, self);
     if (tag == 0) continue;
     if (EventKind(tag) == WorkerEvent::kStop) return;
     Count(self.wakes);
+    if (&crew == &busy_) Count(self.busy_wakes);
     switch (EventKind(tag)) {
       case WorkerEvent::kDoorbell:
         Serve(self, EventNumber(tag));
@@ -208,7 +225,7 @@ RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
     // A client that goes on submitting may keep this worker as long as another
     // one sleeps and takes what else there is; the core goes to whose turn it
     // is.
-    while (WakeAndServe(self, wakes) || SpinAndServe(self)) {
+    while (WakeAndServe(crew, self, wakes) || SpinAndServe(crew, self)) {
     }
     runner_->ClearIdle();
   }
@@ -247,8 +264,9 @@ RKNND_HOT_PATH void Workers::Serve(Worker& self, RingTable::Number number,
   if (served.entries > 0) runner_->RunReady();
 }
 
-RKNND_HOT_PATH bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
-  if (!spin_.MayGoOn()) {
+RKNND_HOT_PATH bool Workers::WakeAndServe(const Crew& crew, Worker& self,
+                                          RingWakes& wakes) {
+  if (!crew.spin.MayGoOn()) {
     wakes.WakeAll();
     return false;
   }
@@ -271,8 +289,8 @@ RKNND_HOT_PATH bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
   return count > 0;
 }
 
-RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
-  if (!spin_.Begin()) return false;
+RKNND_HOT_PATH bool Workers::SpinAndServe(Crew& crew, Worker& self) {
+  if (!crew.spin.Begin()) return false;
   struct Held {
     RingTable::Number number = 0;
     std::shared_ptr<RingEndpoint> ring;
@@ -295,16 +313,16 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
     for (size_t i = 0; i < count; ++i) {
       if (held[i].ring->HasEntries()) return true;
     }
-    return !spin_.MayGoOn();
+    return !crew.spin.MayGoOn();
   };
-  if (spin_.one_cpu()) {
+  if (crew.spin.one_cpu()) {
     const base::MonotonicClock clock;
     const base::Nanoseconds begun = clock.Now();
     if (count > 0) base::YieldFor(ready);
     const base::Nanoseconds took = clock.Now() - begun;
     if (took >= base::kLongYield) late = took;
   } else if (count > 0) {
-    base::SpinFor(base::MonotonicClock(), spin_.longest(), ready);
+    base::SpinFor(base::MonotonicClock(), crew.spin.longest(), ready);
   }
   bool caught = false;
   for (size_t i = 0; i < count; ++i) {
@@ -319,7 +337,7 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
   }
   // Before the jobs: another worker may wait awake while this one runs them.
   // However long the CPU was gone, nobody lost by it who had submitted nothing.
-  spin_.End(caught, caught ? late : 0);
+  crew.spin.End(caught, caught ? late : 0);
   if (!caught) return false;
   Count(self.caught);
   for (size_t i = 0; i < count; ++i) {

@@ -10,6 +10,12 @@
 // edge of its own; what a worker has seen needs no clearing.
 //
 // In the same set: kicks, the timer of what expires, fences (worker_events.h).
+//
+// Sessions that submit without a pause beside others (RingTable, kBusy) have a
+// set and as many workers of their own. Those of the first have short turns:
+// the kernel lets them run before whoever has a CPU. These have turns as any
+// program has, and do not wait awake, so that a neighbour's program and its
+// workers come before them.
 
 #ifndef DAEMON_TRANSPORT_SESSION_RING_WORKERS_H_
 #define DAEMON_TRANSPORT_SESSION_RING_WORKERS_H_
@@ -20,6 +26,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -45,7 +52,8 @@ using ViolationHandler =
     std::function<void(core::SessionId session, const absl::Status& reason)>;
 
 struct WorkersOptions {
-  // By which times of ExpireBy are meant. Null: CLOCK_MONOTONIC.
+  // By which times of ExpireBy are meant, and rates of submissions. Null:
+  // CLOCK_MONOTONIC.
   const base::Clock* clock = nullptr;
   // So long at most a worker waits awake after a job; 0: not at all. Nor is it
   // where this process may use one CPU only.
@@ -53,11 +61,12 @@ struct WorkersOptions {
 };
 
 struct WorkerCounts {
-  uint64_t wakes = 0;      // events taken
-  uint64_t empty = 0;      // of doorbells with nothing in the ring
-  uint64_t penalties = 0;  // sessions moved to the timer
-  uint64_t spins = 0;      // waits awake
-  uint64_t caught = 0;     // that an entry ended
+  uint64_t wakes = 0;       // events taken
+  uint64_t busy_wakes = 0;  // of these, by busy sessions' workers
+  uint64_t empty = 0;       // of doorbells with nothing in the ring
+  uint64_t penalties = 0;   // sessions moved to the timer
+  uint64_t spins = 0;       // waits awake
+  uint64_t caught = 0;      // that an entry ended
 };
 
 // Thread: loop, but where noted.
@@ -71,14 +80,17 @@ class Workers final : public core::WorkerWaker {
   // Who is told of fences' events; outlives the threads. Before Start.
   void set_fences(FenceEvents* fences) { fences_ = fences; }
   // Where fences are added. Borrowed. Thread: any.
-  [[nodiscard]] int epoll_fd() const { return epoll_.get(); }
+  [[nodiscard]] int epoll_fd() const { return prompt_.epoll.get(); }
 
-  // Starts `count` threads that run jobs of `runner`.
+  // Starts `count` threads that run jobs of `runner`, and as many for busy
+  // sessions.
   void Start(uint32_t count, core::Runner* runner, ViolationHandler violation);
   // Ends and joins all threads; a job that runs ends first.
   void Stop();
 
-  absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring);
+  // `user`: whose rate its entries count for (RingTable).
+  absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring,
+                   const std::string& user);
   // No entry of this session is taken after the return but by a worker that
   // was at it already.
   void Remove(core::SessionId session);
@@ -87,7 +99,9 @@ class Workers final : public core::WorkerWaker {
   void ExpireBy(base::Nanoseconds when) override;  // Thread: any.
 
   // What workers and clients may wait awake; 0: not at all.
-  [[nodiscard]] base::Nanoseconds spin() const { return spin_.longest(); }
+  [[nodiscard]] base::Nanoseconds spin() const {
+    return prompt_.spin.longest();
+  }
   [[nodiscard]] WorkerCounts counts() const;  // Thread: any.
   // How many there are, and what one is at (WorkerPulse). Thread: any, but not
   // while they are started.
@@ -95,8 +109,10 @@ class Workers final : public core::WorkerWaker {
   [[nodiscard]] uint64_t PulseOf(size_t worker) const {
     return workers_[worker]->pulse.word();
   }
-  // There is an event that no worker has taken yet. Thread: any.
-  [[nodiscard]] bool HasEvent() const;
+  // There is an event that no worker has taken yet; of a busy session. Thread:
+  // any.
+  [[nodiscard]] bool HasEvent() const { return HasEvent(prompt_); }
+  [[nodiscard]] bool HasBusyEvent() const { return HasEvent(busy_); }
 
  private:
   static constexpr base::Nanoseconds kNever =
@@ -107,43 +123,52 @@ class Workers final : public core::WorkerWaker {
     std::thread thread;
     RecentRings recent;
     core::WorkerPulse pulse;
-    std::atomic<uint64_t> wakes{0}, empty{0}, penalties{0}, spins{0}, caught{0};
+    std::atomic<uint64_t> wakes{0}, busy_wakes{0}, empty{0}, penalties{0},
+        spins{0}, caught{0};
+  };
+
+  // An epoll set, and the workers that wait for its events.
+  struct Crew {
+    base::UniqueFd epoll;
+    Spin spin;
+    bool short_turns = false;
   };
 
   Workers(base::EventLoop* loop, const WorkersOptions& options,
-          base::UniqueFd epoll, base::UniqueFd kick, base::UniqueFd timer,
-          base::UniqueFd stop);
+          base::UniqueFd epoll, base::UniqueFd busy_epoll, base::UniqueFd kick,
+          base::UniqueFd timer, base::UniqueFd stop);
 
-  void RunWorker(Worker& self);
+  void StartWorker(Crew& crew);
+  void RunWorker(Crew& crew, Worker& self);
   // Sleeps until there is an event; 0: an interruption.
-  uint64_t Sleep(Worker& self);
+  static uint64_t Sleep(Crew& crew, Worker& self);
+  [[nodiscard]] static bool HasEvent(const Crew& crew);
   // Drains one session's ring, and runs what it can. Thread: worker.
   void Serve(Worker& self, RingTable::Number number,
              std::optional<uint32_t> seen = {});
   // Wakes whom this worker has answered, and serves those of them that have
   // submitted again by then; false when nobody has, or when no other worker
   // sleeps that would hear of the rest. Thread: worker.
-  bool WakeAndServe(Worker& self, RingWakes& wakes);
+  bool WakeAndServe(const Crew& crew, Worker& self, RingWakes& wakes);
   // Waits awake for an entry of the rings served lately, and serves it; false
   // when there was none, or it is no time to. Thread: worker.
-  bool SpinAndServe(Worker& self);
+  bool SpinAndServe(Crew& crew, Worker& self);
   void PollFlooders();
 
   base::EventLoop* const loop_;
   const base::Clock* const clock_;
-  const base::UniqueFd epoll_;
+  Crew prompt_, busy_;
   const base::UniqueFd kick_;
   const base::UniqueFd timer_;
   const base::UniqueFd stop_;
   core::Runner* runner_ = nullptr;
   FenceEvents* fences_ = nullptr;
   ViolationHandler violation_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  base::EventLoop::TimerId flood_timer_ = 0;  // 0: nobody floods
+  std::vector<std::unique_ptr<Worker>> workers_;  // of both crews
+  base::EventLoop::TimerId flood_timer_ = 0;      // 0: nobody floods
   // Posts that come after the end find nothing.
   std::shared_ptr<Workers*> self_;
   RingTable rings_;
-  Spin spin_;
 
   base::Mutex timer_mutex_;  // held while timer_ is set
   std::atomic<base::Nanoseconds> expire_by_{kNever};

@@ -55,13 +55,13 @@ class HungryGate final : public core::JobGate {
 class WorkersTest : public WorkersFixture {};
 
 TEST_F(WorkersTest, EachWorkerEntersOnce) {
-  runner_.entered.WaitFor(2);
-  EXPECT_EQ(runner_.entered.count(), 2U);
+  runner_.entered.WaitFor(4);  // two are for busy sessions
+  EXPECT_EQ(runner_.entered.count(), 4U);
 }
 
 TEST_F(WorkersTest, DoorbellBringsEntriesToTheGateAndTheRunner) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   client.Push();
   client.Push();
   client.Ring();
@@ -71,7 +71,7 @@ TEST_F(WorkersTest, DoorbellBringsEntriesToTheGateAndTheRunner) {
 
 TEST_F(WorkersTest, EveryRingIsHeardWithoutTheDoorbellBeingRead) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   for (uint64_t i = 1; i <= 1000; ++i) {
     client.Push();
     client.Ring();
@@ -87,7 +87,7 @@ TEST_F(WorkersTest, DoorbellRungBeforeTheSessionWasAddedIsHeard) {
   const Client client;
   client.Push();
   client.Ring();
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   client.gate->jobs.WaitFor(1);
 }
 
@@ -98,7 +98,7 @@ TEST_F(WorkersTest, WakeOneRunsWhatIsReady) {
 
 TEST_F(WorkersTest, WorkerThatHasNothingToDoSeesToIdleCoresBeforeItSleeps) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   client.Push();
   client.Ring();
   runner_.runs.WaitFor(1);
@@ -107,7 +107,7 @@ TEST_F(WorkersTest, WorkerThatHasNothingToDoSeesToIdleCoresBeforeItSleeps) {
 
 TEST_F(WorkersTest, ViolationIsToldOnTheLoop) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(5, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(5, client.endpoint, "user 1").ok());
   client.ring->header.tail.store(5000);
   client.Ring();
   loop_->Run();
@@ -118,8 +118,8 @@ TEST_F(WorkersTest, ViolationIsToldOnTheLoop) {
 TEST_F(WorkersTest, RemovedSessionIsNotServed) {
   const Client gone;
   const Client stays;
-  ASSERT_TRUE(workers_->Add(1, gone.endpoint).ok());
-  ASSERT_TRUE(workers_->Add(2, stays.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, gone.endpoint, "user 1").ok());
+  ASSERT_TRUE(workers_->Add(2, stays.endpoint, "user 1").ok());
   workers_->Remove(1);
   gone.Push();
   gone.Ring();
@@ -132,14 +132,14 @@ TEST_F(WorkersTest, RemovedSessionIsNotServed) {
 TEST_F(WorkersTest, SessionsComeAndGoWhileTheyAreServed) {
   for (core::SessionId session = 1; session <= 500; ++session) {
     const Client client;
-    ASSERT_TRUE(workers_->Add(session, client.endpoint).ok());
+    ASSERT_TRUE(workers_->Add(session, client.endpoint, "user 1").ok());
     client.Push();
     client.Ring();
     workers_->Remove(session);
     client.Ring();
   }
   const Client last;
-  ASSERT_TRUE(workers_->Add(1000, last.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1000, last.endpoint, "user 1").ok());
   last.Push();
   last.Ring();
   last.gate->jobs.WaitFor(1);
@@ -148,8 +148,8 @@ TEST_F(WorkersTest, SessionsComeAndGoWhileTheyAreServed) {
 TEST_F(WorkersTest, RingingWithAnEmptyRingEndsInABoundedNumberOfDrains) {
   const Client flood;
   const Client neighbour;
-  ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
-  ASSERT_TRUE(workers_->Add(2, neighbour.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, flood.endpoint, "user 1").ok());
+  ASSERT_TRUE(workers_->Add(2, neighbour.endpoint, "user 1").ok());
   while (workers_->counts().penalties == 0) flood.Ring();
   const uint64_t before = workers_->counts().empty;
 
@@ -169,7 +169,7 @@ TEST_F(WorkersTest, RingingWithAnEmptyRingEndsInABoundedNumberOfDrains) {
 
 TEST_F(WorkersTest, EntriesOfAFloodingSessionAreFoundByTheTimer) {
   const Client flood;
-  ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, flood.endpoint, "user 1").ok());
   while (workers_->counts().penalties == 0) flood.Ring();
   flood.Push();
   std::thread loop([this] { loop_->Run(); });
@@ -180,7 +180,7 @@ TEST_F(WorkersTest, EntriesOfAFloodingSessionAreFoundByTheTimer) {
 
 TEST_F(WorkersTest, FloodingSessionComesBackAfterItsPenalty) {
   const Client flood;
-  ASSERT_TRUE(workers_->Add(1, flood.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, flood.endpoint, "user 1").ok());
   while (workers_->counts().penalties == 0) flood.Ring();
   const uint64_t before = workers_->counts().wakes;
   std::thread loop([this] { loop_->Run(); });
@@ -196,7 +196,7 @@ TEST_F(WorkersTest, FloodingSessionComesBackAfterItsPenalty) {
 
 TEST_F(WorkersTest, ManyEntriesPayForManyEmptyWakes) {
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   // Two threads of a client that submit at once often ring for entries that
   // the other's doorbell has brought.
   for (uint64_t i = 1; i <= 2000; ++i) {
@@ -262,13 +262,14 @@ TEST_F(WorkersTest, SlotOfARemovedSessionIsUsedAgain) {
   std::vector<std::unique_ptr<Client>> clients;
   for (core::SessionId session = 1; session <= 200; ++session) {
     clients.push_back(std::make_unique<Client>());
-    ASSERT_TRUE(workers_->Add(session, clients.back()->endpoint).ok());
+    ASSERT_TRUE(
+        workers_->Add(session, clients.back()->endpoint, "user 1").ok());
   }
   for (core::SessionId session = 1; session <= 200; session += 2) {
     workers_->Remove(session);
   }
   const Client late;
-  ASSERT_TRUE(workers_->Add(300, late.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(300, late.endpoint, "user 1").ok());
   for (const auto& client : clients) {
     client->Push();
     client->Ring();
@@ -292,11 +293,11 @@ TEST_F(WorkersTest, ClientsThatAlwaysHaveAnEntryLeaveAWorkerToOthers) {
     gates[i]->ring = greedy[i].ring;
     gates[i]->doorbell = greedy[i].endpoint->doorbell_fd();
     greedy[i].endpoint->Open(gates[i]);
-    ASSERT_TRUE(workers_->Add(i + 1, greedy[i].endpoint).ok());
+    ASSERT_TRUE(workers_->Add(i + 1, greedy[i].endpoint, "user 1").ok());
     gates[i]->PushTwo();
   }
   const Client neighbour;
-  ASSERT_TRUE(workers_->Add(9, neighbour.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(9, neighbour.endpoint, "user 1").ok());
   for (uint64_t i = 1; i <= 100; ++i) {
     neighbour.Push();
     neighbour.Ring();
@@ -319,7 +320,7 @@ TEST_F(WorkersTest, WorkersEndWhileAClientGoesOnSubmitting) {
   gate->ring = greedy.ring;
   gate->doorbell = greedy.endpoint->doorbell_fd();
   greedy.endpoint->Open(gate);
-  ASSERT_TRUE(workers_->Add(1, greedy.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, greedy.endpoint, "user 1").ok());
   gate->PushTwo();
   gate->jobs.WaitFor(1000);
   std::atomic<bool> over{false};
@@ -335,10 +336,32 @@ TEST_F(WorkersTest, WorkersEndWhileAClientGoesOnSubmitting) {
   rescue.join();
 }
 
+TEST_F(WorkersTest, BusySessionIsServedByWorkersOfItsOwn) {
+  const Client greedy;
+  const Client neighbour;
+  ASSERT_TRUE(workers_->Add(1, greedy.endpoint, "user 1").ok());
+  ASSERT_TRUE(workers_->Add(2, neighbour.endpoint, "user 2").ok());
+  uint64_t submitted = 0;
+  while (workers_->counts().busy_wakes < 1000) {
+    greedy.Push();
+    greedy.Ring();
+    greedy.gate->jobs.WaitFor(++submitted);
+  }
+  const uint64_t before = workers_->counts().busy_wakes;
+  for (uint64_t i = 1; i <= 10; ++i) {
+    neighbour.Push();
+    neighbour.Ring();
+    neighbour.gate->jobs.WaitFor(i);
+  }
+  // One of the greedy session's may not have been counted before.
+  EXPECT_LE(workers_->counts().busy_wakes, before + 1);
+  EXPECT_EQ(greedy.gate->jobs.count(), submitted);
+}
+
 TEST_F(WorkersTest, IdleWorkersDoNotWake) {
-  runner_.entered.WaitFor(2);
+  runner_.entered.WaitFor(4);
   const Client client;
-  ASSERT_TRUE(workers_->Add(1, client.endpoint).ok());
+  ASSERT_TRUE(workers_->Add(1, client.endpoint, "user 1").ok());
   client.Push();
   client.Ring();
   runner_.runs.WaitFor(1);

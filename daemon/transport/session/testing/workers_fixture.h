@@ -64,6 +64,7 @@ class CountingRunner final : public core::Runner {
 
 class CountingFences final : public FenceEvents {
  public:
+  void EnterWorker(int /*epoll*/) override {}
   void OnFenceEvent(uint64_t number) override {
     last.store(number);
     events.Add();
