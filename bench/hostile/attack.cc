@@ -45,6 +45,8 @@ const std::vector<Attack>& AllAttacks() {
        "32 threads poll a socket of their own 20,000 times each while it is "
        "written to; the daemon has no part in it",
        Holds::kNothing, false, AttackTheKernel, true},
+      {"greed", "an honest program that runs a small model without a pause",
+       Holds::kNothing, false, AttackByGreed},
       {"ring-noise", "doorbells and noise in the rings of two sessions",
        Holds::kNothing, false, AttackByRingNoise},
       {"datagrams", "datagrams of noise with more descriptors than are taken",

@@ -56,6 +56,7 @@ void AttackByHolding(const Scene& scene);
 void AttackBySocketCrowd(const Scene& scene);
 void AttackByFenceCrowd(const Scene& scene);
 void AttackTheKernel(const Scene& scene);
+void AttackByGreed(const Scene& scene);
 void AttackByRingNoise(const Scene& scene);
 void AttackByDatagrams(const Scene& scene);
 void AttackBySilence(const Scene& scene);

@@ -16,7 +16,7 @@
 
 #include "bench/common/failure.h"
 #include "bench/common/measures.h"
-#include "bench/common/one_operator.h"
+#include "bench/hostile/frames.h"
 #include "client/include/rknn_api.h"
 #include "client/launch/launcher.h"
 
@@ -24,62 +24,6 @@ namespace rknnd::bench {
 namespace {
 
 constexpr double kPeriod = 0.01, kPatience = 60;
-
-// Relu over a handful of numbers, which are others in each frame.
-class Frames {
- public:
-  Frames() {
-    std::string model = OneOperatorModel();
-    if (rknn_init(&context_, model.data(), static_cast<uint32_t>(model.size()),
-                  0, nullptr) != RKNN_SUCC) {
-      Fail("rknn_init");
-    }
-    input_ = Bind(RKNN_QUERY_INPUT_ATTR);
-    output_ = Bind(RKNN_QUERY_OUTPUT_ATTR);
-  }
-
-  void Prepare(int frame) {
-    for (uint32_t i = 0; i < elements_; ++i) {
-      Values(input_)[i] = Number(frame, i);
-      Values(output_)[i] = -1;
-    }
-  }
-  int Run() { return rknn_run(context_, nullptr); }
-  [[nodiscard]] bool IsRight(int frame) const {
-    for (uint32_t i = 0; i < elements_; ++i) {
-      const float number = Number(frame, i);
-      if (Values(output_)[i] != (number < 0 ? 0 : number)) return false;
-    }
-    return true;
-  }
-
- private:
-  rknn_tensor_mem* Bind(rknn_query_cmd which) {
-    rknn_tensor_attr attr{};
-    if (rknn_query(context_, which, &attr, sizeof attr) != RKNN_SUCC) {
-      Fail("rknn_query");
-    }
-    attr.type = RKNN_TENSOR_FLOAT32;
-    elements_ = attr.n_elems;
-    rknn_tensor_mem* const mem = rknn_create_mem(
-        context_, elements_ * static_cast<uint32_t>(sizeof(float)));
-    if (mem == nullptr || rknn_set_io_mem(context_, mem, &attr) != RKNN_SUCC) {
-      Fail("rknn_set_io_mem");
-    }
-    return mem;
-  }
-  static float* Values(const rknn_tensor_mem* mem) {
-    return static_cast<float*>(mem->virt_addr);
-  }
-  static float Number(int frame, uint32_t place) {
-    return static_cast<float>((frame * 31 + static_cast<int>(place) * 7) % 23 -
-                              11);
-  }
-
-  rknn_context context_ = 0;
-  rknn_tensor_mem *input_ = nullptr, *output_ = nullptr;
-  uint32_t elements_ = 0;
-};
 
 // What the thread that runs tells the one that answers.
 struct Record {
