@@ -2,9 +2,12 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 #include "bench/hostile/attack.h"
 #include "bench/hostile/frames.h"
+#include "client/include/rknn_api.h"
+#include "client/include/rknnd.h"
 
 namespace rknnd::bench {
 
@@ -13,7 +16,11 @@ void AttackByGreed(const Scene& scene) {
   Frames frames;
   frames.Prepare(0);
   for (bool said = false;; said = true) {
-    if (frames.Run() != RKNN_SUCC) throw std::runtime_error("a run failed");
+    const int code = frames.Run();
+    if (code != RKNN_SUCC) {
+      throw std::runtime_error("rknn_run: " + std::to_string(code) + " " +
+                               rknnd_last_error());
+    }
     if (!said) Announce("1 context");
   }
 }

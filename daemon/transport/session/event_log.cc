@@ -3,7 +3,6 @@
 
 #include "daemon/transport/session/event_log.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +10,7 @@
 namespace rknnd::transport {
 
 FailureLog::FailureLog(EventLog* log, const base::Clock* clock)
-    : log_(log), clock_(clock) {
-  for (Limit& limit : limits_) limit.refilled = clock->Now();
-}
+    : log_(log), clock_(clock) {}
 
 void FailureLog::Write(const core::SessionPeer& peer, core::SessionId session,
                        std::string_view what, const absl::Status& status) {
@@ -52,19 +49,10 @@ void FailureLog::WriteLimited(Kind kind, Severity severity, std::string line,
   {
     base::MutexLock lock(mutex_);
     Limit& limit = limits_[kind];
-    const base::Nanoseconds now = clock_->Now();
-    const auto refill =
-        static_cast<uint64_t>((now - limit.refilled) / kPerLine);
-    if (refill > 0) {
-      limit.tokens = static_cast<uint32_t>(std::min<uint64_t>(
-          kBurst, limit.tokens + std::min<uint64_t>(refill, kBurst)));
-      limit.refilled = now;
-    }
-    if (limit.tokens == 0) {
+    if (limit.lines.Take(clock_->Now()) > 0) {
       ++limit.left_out;
       return;
     }
-    --limit.tokens;
     if (limit.left_out > 0) {
       absl::StrAppend(&line, " (", limit.left_out,
                       " such lines left out before)");

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "base/posix/rate_limit.h"
 #include "base/values/printable.h"
 #include "daemon/core/terms/events.h"
 #include "daemon/core/terms/types.h"
@@ -66,8 +67,7 @@ class FailureLog {
 
   enum Kind : uint8_t { kRequest, kNote, kKinds };
   struct Limit {
-    base::Nanoseconds refilled = 0;
-    uint32_t tokens = kBurst;
+    base::RateLimit lines{kBurst, kPerLine};
     uint64_t left_out = 0;
   };
 

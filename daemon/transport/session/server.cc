@@ -148,9 +148,8 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return;
   if (!found->second.admin) {
-    if (const base::Nanoseconds wait = TakeTurn(); wait > 0) {
-      return Pause(listener, wait);
-    }
+    const base::Nanoseconds wait = accepts_.Take(environment_.loop->Now());
+    if (wait > 0) return Pause(listener, wait);
   }
   auto accepted = base::Accept(found->second.fd.get());
   absl::Status status;
@@ -171,17 +170,6 @@ void SessionServer::AcceptFrom(ListenerId listener) {
   environment_.failures->Write({}, 0, "accept", status);
   if (accepted.ok()) return;
   for (const auto& [id, paused] : listeners_) Pause(id, kAcceptPause);
-}
-
-base::Nanoseconds SessionServer::TakeTurn() {
-  const base::Nanoseconds now = environment_.loop->Now();
-  const base::Nanoseconds rested_at =
-      std::max(rested_at_, now) + kAcceptInterval;
-  const base::Nanoseconds wait =
-      rested_at - now - kAcceptedAtOnce * kAcceptInterval;
-  if (wait > 0) return wait;
-  rested_at_ = rested_at;
-  return 0;
 }
 
 void SessionServer::Pause(ListenerId listener, base::Nanoseconds delay) {

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix/event_loop.h"
+#include "base/posix/rate_limit.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/connection.h"
@@ -99,9 +100,6 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   [[nodiscard]] std::vector<ListenerId> ShareSocketsNamed(
       const std::string& name) const;
   void AcceptFrom(ListenerId listener);
-  // 0: one more that is no operator's is accepted now, which is noted. Else how
-  // long it waits.
-  [[nodiscard]] base::Nanoseconds TakeTurn();
   void Pause(ListenerId listener, base::Nanoseconds delay);
   absl::Status Watch(ListenerId listener);
   absl::Status Admit(base::UniqueFd socket, bool admin,
@@ -118,8 +116,8 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   std::map<ListenerId, Listener> listeners_;
   ListenerId last_listener_ = 0;
   bool stopped_ = false;  // there will be no more of them
-  // When as many may be accepted at once as ever, if none is until then.
-  base::Nanoseconds rested_at_ = 0;
+  // Of connections that are no operator's.
+  base::RateLimit accepts_{kAcceptedAtOnce, kAcceptInterval};
   struct Held {
     std::shared_ptr<Connection> connection;
     uint64_t order;  // of coming in

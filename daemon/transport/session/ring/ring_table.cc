@@ -46,7 +46,7 @@ absl::Status RingTable::Add(core::SessionId session,
   slot.session = session;
   slot.ring = std::move(ring);
   slot.ring->set_number(number);
-  slot.rate = RateOf(user);
+  slot.submits = LimitOf(user);
   slot.state = State::kDoorbell;
   slot.budget = kBudget;
   slot.penalty = 0;
@@ -56,7 +56,7 @@ absl::Status RingTable::Add(core::SessionId session,
         base::ToStatus(base::ErrnoError(errno, "watch a session's doorbell"));
     slot.number = 0;
     slot.ring.reset();
-    slot.rate.reset();
+    slot.submits.reset();
     free_.push_back(index);
     return status;
   }
@@ -65,14 +65,14 @@ absl::Status RingTable::Add(core::SessionId session,
   return absl::OkStatus();
 }
 
-std::shared_ptr<SubmissionRate> RingTable::RateOf(const std::string& user) {
-  auto rate = rates_[user].lock();
-  if (rate != nullptr) return rate;
-  std::erase_if(rates_,
+std::shared_ptr<base::RateLimit> RingTable::LimitOf(const std::string& user) {
+  auto limit = limits_[user].lock();
+  if (limit != nullptr) return limit;
+  std::erase_if(limits_,
                 [](const auto& known) { return known.second.expired(); });
-  rate = std::make_shared<SubmissionRate>();
-  rates_[user] = rate;
-  return rate;
+  limit = std::make_shared<base::RateLimit>(kSubmittedAtOnce, kSubmitInterval);
+  limits_[user] = limit;
+  return limit;
 }
 
 void RingTable::Remove(core::SessionId session) {
@@ -90,7 +90,7 @@ void RingTable::Remove(core::SessionId session) {
     slot.number = 0;
     slot.ring->Close();
     ring = std::move(slot.ring);
-    slot.rate.reset();
+    slot.submits.reset();
   }
   free_.push_back(number & ((1U << kIndexBits) - 1));
   // What the ring held goes here, outside the lock.
@@ -129,7 +129,7 @@ RKNND_HOT_PATH void RingTable::ChooseWorkers(Slot& slot, uint32_t entries) {
         return;
       }
       const base::Nanoseconds now = clock_->Now();
-      if (slot.rate->Take(entries, now)) return;
+      if (slot.submits->Take(now, entries) == 0) return;
       if (MoveTo(State::kBusy, slot)) slot.busy_until = now + kBusyFor;
       return;
     }

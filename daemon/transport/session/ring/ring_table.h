@@ -2,9 +2,12 @@
 // carries, in constant time however many there are. And what a session's
 // doorbell costs it.
 //
-// A session that submits more often than its user may (SubmissionRate) is
-// served by workers that do not come before other programs, for a while, where
-// there is another session that it could disturb.
+// Each entry wakes a worker or keeps one awake, and the kernel lets that run
+// before a program that was there first (base/posix/time_slice.h): good for a
+// camera's frame, and bad for everybody else where a program submits without a
+// pause. A session with which its user's submit more often than kSubmitInterval
+// is served for a while by workers that come before nobody, where there is
+// another session that it could disturb.
 //
 // A client may ring as often as it likes. Each entry that a wake-up finds pays
 // for a later one that finds none (another worker was quicker: normal), but
@@ -39,17 +42,22 @@
 #include "absl/status/statusor.h"
 #include "base/posix/clock.h"
 #include "base/posix/mutex.h"
+#include "base/posix/rate_limit.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/ring/ring_endpoint.h"
-#include "daemon/transport/session/ring/submission_rate.h"
 
 namespace rknnd::transport {
 
 // How often a ring of a flooding session is looked at. Each look takes a CPU
 // from somebody's frame: as seldom as this, it is far below one in a hundred.
 inline constexpr base::Nanoseconds kFloodPoll = 4 * base::kMillisecond;
+// What the sessions of a user may submit together: ten thousand a second in the
+// long run. Sixteen cameras with three models each need fifteen hundred.
+inline constexpr uint32_t kSubmittedAtOnce = 500;
+inline constexpr base::Nanoseconds kSubmitInterval = 100 * base::kMicrosecond;
 // A session that submits too often for ever comes before others for its first
-// kAtOnce entries in so long a time: below one in a hundred of their frames.
+// kSubmittedAtOnce entries in so long a time: a hundredth of it, where each
+// takes a worker as long as kSubmitInterval.
 inline constexpr base::Nanoseconds kBusyFor = 5 * base::kSecond;
 
 // Thread: loop, but where noted.
@@ -66,7 +74,7 @@ class RingTable {
   RingTable(const RingTable&) = delete;
   RingTable& operator=(const RingTable&) = delete;
 
-  // `user`: whose rate its entries count for.
+  // `user`: whose limit its entries count for.
   absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring,
                    const std::string& user);
   // No entry is taken after the return but by a worker that was at it already.
@@ -106,7 +114,7 @@ class RingTable {
     core::SessionId session RKNND_GUARDED_BY(mutex) = 0;
     std::shared_ptr<RingEndpoint> ring RKNND_GUARDED_BY(mutex);
     State state RKNND_GUARDED_BY(mutex) = State::kDoorbell;
-    std::shared_ptr<SubmissionRate> rate RKNND_GUARDED_BY(mutex);
+    std::shared_ptr<base::RateLimit> submits RKNND_GUARDED_BY(mutex);
     base::Nanoseconds busy_until RKNND_GUARDED_BY(mutex) = 0;  // in kBusy
     // What wake-ups that find nothing may still cost.
     uint32_t budget RKNND_GUARDED_BY(mutex) = 0;
@@ -133,7 +141,7 @@ class RingTable {
   // For a wake-up that found none of the former; whether it is a flood.
   bool Charge(Slot& slot) RKNND_REQUIRES(slot.mutex);
   // That of a user's other sessions, if he has any.
-  std::shared_ptr<SubmissionRate> RateOf(const std::string& user);
+  std::shared_ptr<base::RateLimit> LimitOf(const std::string& user);
   // After a drain that took `entries`: who serves this session from now on.
   void ChooseWorkers(Slot& slot, uint32_t entries) RKNND_REQUIRES(slot.mutex);
   // Into the set of another state, and out of that of its own. False: it stays.
@@ -157,7 +165,7 @@ class RingTable {
   std::unordered_map<core::SessionId, Number> sessions_;
   std::atomic<size_t> session_count_{0};
   // Those of users without sessions are gone.
-  std::unordered_map<std::string, std::weak_ptr<SubmissionRate>> rates_;
+  std::unordered_map<std::string, std::weak_ptr<base::RateLimit>> limits_;
   std::vector<Number> flooders_;
 
   base::Mutex found_mutex_;

@@ -143,7 +143,7 @@ class BusySessionTest : public RingTableTest {
     }
   }
   void MakeBusy() {
-    SubmitAtOnce(client_, number_, SubmissionRate::kAtOnce + 1);
+    SubmitAtOnce(client_, number_, kSubmittedAtOnce + 1);
     // Its doorbell, which was rung before, wakes one of the others at once.
     ASSERT_EQ(Woken(busy_epoll_), number_);
     ASSERT_FALSE(table_.Serve(number_).floods);
@@ -190,9 +190,9 @@ TEST_F(BusySessionTest, SessionsOfOneUserCountTogether) {
   Submit(second);
   const RingTable::Number number = Woken(epoll_);
   ASSERT_EQ(table_.Serve(number).entries, 1U);
-  SubmitAtOnce(client_, number_, SubmissionRate::kAtOnce / 2);
+  SubmitAtOnce(client_, number_, kSubmittedAtOnce / 2);
   ASSERT_EQ(Woken(busy_epoll_), 0U);
-  SubmitAtOnce(second, number, SubmissionRate::kAtOnce / 2);
+  SubmitAtOnce(second, number, kSubmittedAtOnce / 2);
   EXPECT_EQ(Woken(busy_epoll_), number);
   // The other one has submitted no more than it may.
   Submit(client_);
@@ -202,7 +202,7 @@ TEST_F(BusySessionTest, SessionsOfOneUserCountTogether) {
 
 TEST_F(BusySessionTest, WhoIsAloneIsNeverBusy) {
   table_.Remove(2);
-  SubmitAtOnce(client_, number_, 10 * SubmissionRate::kAtOnce);
+  SubmitAtOnce(client_, number_, 10 * kSubmittedAtOnce);
   EXPECT_EQ(Woken(busy_epoll_), 0U);
 }
 

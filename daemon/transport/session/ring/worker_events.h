@@ -1,7 +1,7 @@
-// What the events of the workers' epoll set are about: a kind in the high byte
-// of their data, and that kind's number below it. One set for all that workers
-// wait for, so that one worker's sleep is enough for doorbells, kicks, the
-// timer and fences.
+// What the events of the workers' epoll sets are about: a kind in the high byte
+// of their data, and that kind's number below it. All that a worker waits for
+// is in one set, so that its sleep is enough for doorbells, kicks, the timer
+// and fences.
 
 #ifndef DAEMON_TRANSPORT_SESSION_RING_WORKER_EVENTS_H_
 #define DAEMON_TRANSPORT_SESSION_RING_WORKER_EVENTS_H_

@@ -99,15 +99,14 @@ void Workers::Start(uint32_t count, core::Runner* runner,
   runner_ = runner;
   violation_ = std::move(violation);
   const base::BlockedSignals blocked;
-  for (uint32_t i = 0; i < count; ++i) StartWorker(prompt_);
-  for (uint32_t i = 0; i < count; ++i) StartWorker(busy_);
+  for (uint32_t i = 0; i < count; ++i) StartWorker(&prompt_);
+  for (uint32_t i = 0; i < count; ++i) StartWorker(&busy_);
 }
 
-void Workers::StartWorker(Crew& crew) {
-  workers_.push_back(std::make_unique<Worker>());
+void Workers::StartWorker(Crew* crew) {
+  workers_.push_back(std::make_unique<Worker>(crew));
   Worker& worker = *workers_.back();
-  worker.thread =
-      std::thread([this, &crew, &worker] { RunWorker(crew, worker); });
+  worker.thread = std::thread([this, &worker] { RunWorker(worker); });
   pthread_setname_np(worker.thread.native_handle(), "rknnd-worker");
 }
 
@@ -155,8 +154,9 @@ void Workers::ExpireBy(base::Nanoseconds when) {
 WorkerCounts Workers::counts() const {
   WorkerCounts counts;
   for (const auto& worker : workers_) {
-    counts.wakes += worker->wakes.load(std::memory_order_relaxed);
-    counts.busy_wakes += worker->busy_wakes.load(std::memory_order_relaxed);
+    const uint64_t wakes = worker->wakes.load(std::memory_order_relaxed);
+    counts.wakes += wakes;
+    if (worker->crew == &busy_) counts.busy_wakes += wakes;
     counts.empty += worker->empty.load(std::memory_order_relaxed);
     counts.penalties += worker->penalties.load(std::memory_order_relaxed);
     counts.spins += worker->spins.load(std::memory_order_relaxed);
@@ -171,7 +171,8 @@ bool Workers::HasEvent(const Crew& crew) {
   return poll(&set, 1, 0) > 0;
 }
 
-RKNND_HOT_PATH uint64_t Workers::Sleep(Crew& crew, Worker& self) {
+RKNND_HOT_PATH uint64_t Workers::Sleep(Worker& self) {
+  Crew& crew = *self.crew;
   // One at a time: the other events are for the other workers.
   epoll_event event{};
   crew.spin.BeginSleep();
@@ -185,20 +186,19 @@ RKNND_HOT_PATH uint64_t Workers::Sleep(Crew& crew, Worker& self) {
   return count > 0 ? event.data.u64 : 0;
 }
 
-RKNND_HOT_PATH void Workers::RunWorker(Crew& crew, Worker& self) {
+RKNND_HOT_PATH void Workers::RunWorker(Worker& self) {
   core::WorkerPulse::SetOfThread(&self.pulse);
   // On a busy CPU a program's frame would wait for the end of somebody's turn
   // before its worker even looks at it.
-  if (crew.short_turns) base::AskForSlice(base::kShortestSlice);
+  if (self.crew->short_turns) base::AskForSlice(base::kShortestSlice);
   runner_->EnterWorker();
-  fences_->EnterWorker(crew.epoll.get());
+  fences_->EnterWorker(self.crew->epoll.get());
   RingWakes wakes(prompt_.spin.one_cpu());
   for (;;) {
-    const uint64_t tag = Sleep(crew, self);
+    const uint64_t tag = Sleep(self);
     if (tag == 0) continue;
     if (EventKind(tag) == WorkerEvent::kStop) return;
     Count(self.wakes);
-    if (&crew == &busy_) Count(self.busy_wakes);
     switch (EventKind(tag)) {
       case WorkerEvent::kDoorbell:
         Serve(self, EventNumber(tag));
@@ -225,7 +225,7 @@ RKNND_HOT_PATH void Workers::RunWorker(Crew& crew, Worker& self) {
     // A client that goes on submitting may keep this worker as long as another
     // one sleeps and takes what else there is; the core goes to whose turn it
     // is.
-    while (WakeAndServe(crew, self, wakes) || SpinAndServe(crew, self)) {
+    while (WakeAndServe(self, wakes) || SpinAndServe(self)) {
     }
     runner_->ClearIdle();
   }
@@ -264,9 +264,8 @@ RKNND_HOT_PATH void Workers::Serve(Worker& self, RingTable::Number number,
   if (served.entries > 0) runner_->RunReady();
 }
 
-RKNND_HOT_PATH bool Workers::WakeAndServe(const Crew& crew, Worker& self,
-                                          RingWakes& wakes) {
-  if (!crew.spin.MayGoOn()) {
+RKNND_HOT_PATH bool Workers::WakeAndServe(Worker& self, RingWakes& wakes) {
+  if (!self.crew->spin.MayGoOn()) {
     wakes.WakeAll();
     return false;
   }
@@ -289,8 +288,9 @@ RKNND_HOT_PATH bool Workers::WakeAndServe(const Crew& crew, Worker& self,
   return count > 0;
 }
 
-RKNND_HOT_PATH bool Workers::SpinAndServe(Crew& crew, Worker& self) {
-  if (!crew.spin.Begin()) return false;
+RKNND_HOT_PATH bool Workers::SpinAndServe(Worker& self) {
+  Spin& spin = self.crew->spin;
+  if (!spin.Begin()) return false;
   struct Held {
     RingTable::Number number = 0;
     std::shared_ptr<RingEndpoint> ring;
@@ -313,16 +313,16 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Crew& crew, Worker& self) {
     for (size_t i = 0; i < count; ++i) {
       if (held[i].ring->HasEntries()) return true;
     }
-    return !crew.spin.MayGoOn();
+    return !spin.MayGoOn();
   };
-  if (crew.spin.one_cpu()) {
+  if (spin.one_cpu()) {
     const base::MonotonicClock clock;
     const base::Nanoseconds begun = clock.Now();
     if (count > 0) base::YieldFor(ready);
     const base::Nanoseconds took = clock.Now() - begun;
     if (took >= base::kLongYield) late = took;
   } else if (count > 0) {
-    base::SpinFor(base::MonotonicClock(), crew.spin.longest(), ready);
+    base::SpinFor(base::MonotonicClock(), spin.longest(), ready);
   }
   bool caught = false;
   for (size_t i = 0; i < count; ++i) {
@@ -337,7 +337,7 @@ RKNND_HOT_PATH bool Workers::SpinAndServe(Crew& crew, Worker& self) {
   }
   // Before the jobs: another worker may wait awake while this one runs them.
   // However long the CPU was gone, nobody lost by it who had submitted nothing.
-  crew.spin.End(caught, caught ? late : 0);
+  spin.End(caught, caught ? late : 0);
   if (!caught) return false;
   Count(self.caught);
   for (size_t i = 0; i < count; ++i) {

@@ -52,7 +52,7 @@ using ViolationHandler =
     std::function<void(core::SessionId session, const absl::Status& reason)>;
 
 struct WorkersOptions {
-  // By which times of ExpireBy are meant, and rates of submissions. Null:
+  // By which times of ExpireBy are meant, and how often sessions submit. Null:
   // CLOCK_MONOTONIC.
   const base::Clock* clock = nullptr;
   // So long at most a worker waits awake after a job; 0: not at all. Nor is it
@@ -88,7 +88,7 @@ class Workers final : public core::WorkerWaker {
   // Ends and joins all threads; a job that runs ends first.
   void Stop();
 
-  // `user`: whose rate its entries count for (RingTable).
+  // `user`: whose limit its entries count for (RingTable).
   absl::Status Add(core::SessionId session, std::shared_ptr<RingEndpoint> ring,
                    const std::string& user);
   // No entry of this session is taken after the return but by a worker that
@@ -118,15 +118,6 @@ class Workers final : public core::WorkerWaker {
   static constexpr base::Nanoseconds kNever =
       std::numeric_limits<base::Nanoseconds>::max();
 
-  // Each worker counts by itself: no cache line is shared for it.
-  struct alignas(64) Worker {
-    std::thread thread;
-    RecentRings recent;
-    core::WorkerPulse pulse;
-    std::atomic<uint64_t> wakes{0}, busy_wakes{0}, empty{0}, penalties{0},
-        spins{0}, caught{0};
-  };
-
   // An epoll set, and the workers that wait for its events.
   struct Crew {
     base::UniqueFd epoll;
@@ -134,14 +125,25 @@ class Workers final : public core::WorkerWaker {
     bool short_turns = false;
   };
 
+  // Each worker counts by itself: no cache line is shared for it.
+  struct alignas(64) Worker {
+    explicit Worker(Crew* of) : crew(of) {}
+
+    Crew* const crew;
+    std::thread thread;
+    RecentRings recent;
+    core::WorkerPulse pulse;
+    std::atomic<uint64_t> wakes{0}, empty{0}, penalties{0}, spins{0}, caught{0};
+  };
+
   Workers(base::EventLoop* loop, const WorkersOptions& options,
           base::UniqueFd epoll, base::UniqueFd busy_epoll, base::UniqueFd kick,
           base::UniqueFd timer, base::UniqueFd stop);
 
-  void StartWorker(Crew& crew);
-  void RunWorker(Crew& crew, Worker& self);
+  void StartWorker(Crew* crew);
+  void RunWorker(Worker& self);
   // Sleeps until there is an event; 0: an interruption.
-  static uint64_t Sleep(Crew& crew, Worker& self);
+  static uint64_t Sleep(Worker& self);
   [[nodiscard]] static bool HasEvent(const Crew& crew);
   // Drains one session's ring, and runs what it can. Thread: worker.
   void Serve(Worker& self, RingTable::Number number,
@@ -149,10 +151,10 @@ class Workers final : public core::WorkerWaker {
   // Wakes whom this worker has answered, and serves those of them that have
   // submitted again by then; false when nobody has, or when no other worker
   // sleeps that would hear of the rest. Thread: worker.
-  bool WakeAndServe(const Crew& crew, Worker& self, RingWakes& wakes);
+  bool WakeAndServe(Worker& self, RingWakes& wakes);
   // Waits awake for an entry of the rings served lately, and serves it; false
   // when there was none, or it is no time to. Thread: worker.
-  bool SpinAndServe(Crew& crew, Worker& self);
+  bool SpinAndServe(Worker& self);
   void PollFlooders();
 
   base::EventLoop* const loop_;

@@ -1,0 +1,49 @@
+#include "base/posix/rate_limit.h"
+
+#include <gtest/gtest.h>
+
+namespace rknnd::base {
+namespace {
+
+constexpr Nanoseconds kStart = kSecond, kInterval = 100 * kMicrosecond;
+constexpr uint32_t kAtOnce = 500;
+
+class RateLimitTest : public ::testing::Test {
+ protected:
+  RateLimit limit_{kAtOnce, kInterval};
+};
+
+TEST_F(RateLimitTest, SoManyMayHappenAtOnce) {
+  for (uint32_t i = 0; i < kAtOnce; ++i) ASSERT_EQ(limit_.Take(kStart), 0);
+  EXPECT_EQ(limit_.Take(kStart), kInterval);
+}
+
+TEST_F(RateLimitTest, OneInEachIntervalMayAlways) {
+  for (int i = 0; i < 100'000; ++i) {
+    ASSERT_EQ(limit_.Take(kStart + i * kInterval), 0);
+  }
+}
+
+TEST_F(RateLimitTest, WhatIsRefusedDelaysNothingElse) {
+  ASSERT_EQ(limit_.Take(kStart, kAtOnce), 0);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(limit_.Take(kStart), kInterval);
+  EXPECT_EQ(limit_.Take(kStart + kInterval), 0);
+}
+
+TEST_F(RateLimitTest, RefusalSaysWhenThereIsRoom) {
+  ASSERT_EQ(limit_.Take(kStart, kAtOnce), 0);
+  const Nanoseconds wait = limit_.Take(kStart, 7);
+  EXPECT_EQ(wait, 7 * kInterval);
+  EXPECT_EQ(limit_.Take(kStart + wait - 1, 7), 1);
+  EXPECT_EQ(limit_.Take(kStart + wait, 7), 0);
+}
+
+TEST_F(RateLimitTest, RestGivesBackNoMoreThanThereWas) {
+  ASSERT_EQ(limit_.Take(kStart, kAtOnce), 0);
+  const Nanoseconds late = kStart + 3600 * kSecond;
+  EXPECT_EQ(limit_.Take(late, kAtOnce), 0);
+  EXPECT_EQ(limit_.Take(late), kInterval);
+}
+
+}  // namespace
+}  // namespace rknnd::base
