@@ -1,5 +1,5 @@
-// Nothing here allocates but what a job that is detached leaves behind, and
-// nothing is freed under the lock.
+// Nothing here allocates but the first job of a slot, and nothing is freed
+// under the lock.
 
 #include "daemon/core/jobs/session_jobs.h"
 
@@ -19,9 +19,7 @@ SessionJobs::SessionJobs(std::shared_ptr<JobFinisher> finisher, Expiry* expiry,
       expiry_(expiry),
       completions_(std::move(completions)),
       holder_(std::move(holder)),
-      quota_(std::move(quota)) {
-  for (auto& slot : slots_) slot = std::make_shared<Job>();
-}
+      quota_(std::move(quota)) {}
 
 RKNND_HOT_PATH absl::StatusOr<Job*> SessionJobs::FreeSlot(uint32_t slot) {
   if (ended_) return absl::FailedPreconditionError("the session has ended");
@@ -29,12 +27,13 @@ RKNND_HOT_PATH absl::StatusOr<Job*> SessionJobs::FreeSlot(uint32_t slot) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job slot ", slot, " does not exist, there are ", kJobSlots));
   }
-  Job* const job = slots_[slot].get();
+  std::shared_ptr<Job>& job = slots_[slot];
+  if (job == nullptr) job = std::make_shared<Job>();
   if (job->state != JobState::kFree) {
     return absl::FailedPreconditionError(
         absl::StrCat("job slot ", slot, " is still in flight"));
   }
-  return job;
+  return job.get();
 }
 
 RKNND_HOT_PATH void SessionJobs::Prepare(Job* job,
@@ -96,9 +95,7 @@ void SessionJobs::ClaimEach(Job* jobs) {
 void SessionJobs::Detach(Job* job) {
   Claim(job);
   job->state = JobState::kDetached;
-  std::shared_ptr<Job>& slot = slots_[job->submission.slot];
-  detached_.push_back(std::move(slot));
-  slot = std::make_shared<Job>();
+  detached_.push_back(std::move(slots_[job->submission.slot]));
 }
 
 RKNND_HOT_PATH bool SessionJobs::Retire(Job* job, JobHold* hold) {
@@ -121,7 +118,7 @@ size_t SessionJobs::End() {
   ended_ = true;
   size_t in_flight = 0;
   for (const std::shared_ptr<Job>& job : slots_) {
-    if (job->state != JobState::kInFlight) continue;
+    if (job == nullptr || job->state != JobState::kInFlight) continue;
     ++in_flight;
     // Others may be answered with the run of one that is shared.
     if (!job->submission.shared) job->unwanted = true;
@@ -131,8 +128,8 @@ size_t SessionJobs::End() {
 
 Job* SessionJobs::Find(uint32_t slot, uint64_t serial) const {
   Job* const job = slots_[slot].get();
-  return job->state == JobState::kInFlight && job->serial == serial ? job
-                                                                    : nullptr;
+  if (job == nullptr || job->state != JobState::kInFlight) return nullptr;
+  return job->serial == serial ? job : nullptr;
 }
 
 const Job* SessionJobs::FindDetached(uint64_t serial) const {

@@ -64,8 +64,8 @@ class SessionJobs final : public std::enable_shared_from_this<SessionJobs> {
   void Claim(Job* job) RKNND_REQUIRES(mutex);
   // The same of jobs that are linked by `next`, as far as they are in flight.
   void ClaimEach(Job* jobs) RKNND_REQUIRES(mutex);
-  // kInFlight to kDetached, and a new job for its slot: the caller answers it
-  // now, and it stays on its core.
+  // kInFlight to kDetached, and its slot is free: the caller answers it now,
+  // and it stays on its core.
   void Detach(Job* job) RKNND_REQUIRES(mutex);
   // From any of these three: takes what the job holds, and its slot is free
   // from here on, as the client may use it the moment it sees the completion.
@@ -118,6 +118,7 @@ class SessionJobs final : public std::enable_shared_from_this<SessionJobs> {
   LatencyHistogram latency_;
 
   bool ended_ RKNND_GUARDED_BY(mutex) = false;
+  // Null: none has been there yet. Most clients have few jobs at one time.
   std::array<std::shared_ptr<Job>, kJobSlots> slots_ RKNND_GUARDED_BY(mutex);
   // Answered and still on their cores: never more than there are cores.
   std::vector<std::shared_ptr<Job>> detached_ RKNND_GUARDED_BY(mutex);
