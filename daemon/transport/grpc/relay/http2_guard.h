@@ -31,9 +31,9 @@ class Http2Room {
   virtual bool Take(uint64_t bytes) = 0;
   virtual void GiveBack(uint64_t bytes) = 0;
   // Whether the connection may open one more call, after it has taken `resets`
-  // of its calls back since it was last told so. A call that was taken back
-  // stays in memory until gRPC's threads have seen to it. From kUnseenResets
-  // on gRPC has read all of them when this is asked.
+  // of its calls back. A call that was taken back stays in memory until gRPC's
+  // threads have seen to it. From kUnseenResets on gRPC has read all of them
+  // when this is asked, and once it may they are not told again.
   static constexpr uint32_t kUnseenResets = 8;
   virtual bool MayOpen(uint32_t resets) = 0;
 };

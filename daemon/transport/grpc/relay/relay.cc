@@ -73,11 +73,25 @@ std::span<std::byte> Relay::Scratch(size_t most) {
 
 bool Relay::KeepsMuch() const { return kept_ >= kMuchKept; }
 
-bool Relay::MayOpen(uint32_t resets) const {
+bool Relay::MayOpen(uint32_t resets, base::RateLimit* host) const {
   const int64_t ending =
       live_calls_->load(std::memory_order_relaxed) - streams_;
   if (ending > options_.ending) return false;
-  return resets < Http2Room::kUnseenResets || ending <= options_.ending / 4;
+  // Fewer are counted once there are so many.
+  if (resets < Http2Room::kUnseenResets) return true;
+  return ending <= options_.ending / 4 &&
+         host->Take(clock_->Now(), std::min(resets, options_.resets_at_once)) ==
+             0;
+}
+
+std::shared_ptr<base::RateLimit> Relay::ResetsOf(const std::string& host) {
+  std::shared_ptr<base::RateLimit> resets;
+  if (!host.empty()) resets = resets_[host].lock();
+  if (resets != nullptr) return resets;
+  resets = std::make_shared<base::RateLimit>(options_.resets_at_once,
+                                             options_.reset_interval);
+  if (!host.empty()) resets_[host] = resets;
+  return resets;
 }
 
 void Relay::Wait(RelayedConnection* connection) {
@@ -121,6 +135,8 @@ void Relay::Retry() {
 void Relay::Forget(RelayedConnection* connection) {
   waiting_.erase(connection);
   connections_.erase(connection);
+  std::erase_if(resets_,
+                [](const auto& host) { return host.second.expired(); });
   if (most_ >= kMany && connections_.size() <= most_ / 4 && trimming_ == 0) {
     trimming_ = loop_->RunAfter(kTrimAfter, [this] {
       trimming_ = 0;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,7 @@
 
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
+#include "base/posix/rate_limit.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/transport/grpc/peer_table.h"
 #include "daemon/transport/grpc/relay/connections.h"
@@ -43,6 +45,12 @@ struct RelayOptions {
   // above it nobody opens a call, above a quarter of it nobody who takes more
   // of them back.
   int64_t ending = 1024;
+  // Calls that a host may take back: as many as a connection has open at once
+  // after a rest, then one in an interval. They cost it next to nothing, and
+  // gRPC as much as others. On this machine, where a proxy may stand for
+  // everybody, each connection may.
+  uint32_t resets_at_once = 128;
+  base::Nanoseconds reset_interval = 5 * base::kMillisecond;
   // TLS must stand by then, and the peer must have greeted as HTTP/2 does.
   base::Nanoseconds handshake = 10 * base::kSecond;
 };
@@ -78,7 +86,9 @@ class Relay {
   [[nodiscard]] std::span<std::byte> Scratch(
       size_t most = std::numeric_limits<size_t>::max());
   [[nodiscard]] bool KeepsMuch() const;
-  [[nodiscard]] bool MayOpen(uint32_t resets) const;
+  [[nodiscard]] bool MayOpen(uint32_t resets, base::RateLimit* host) const;
+  [[nodiscard]] std::shared_ptr<base::RateLimit> ResetsOf(
+      const std::string& host);
   void Wait(RelayedConnection* connection);
   void Retry();
   void Forget(RelayedConnection* connection);
@@ -98,6 +108,8 @@ class Relay {
   uint64_t next_ = 1;
   std::vector<std::byte> scratch_;
   InboundMemory memory_;
+  // By host; a connection of it keeps it.
+  std::map<std::string, std::weak_ptr<base::RateLimit>> resets_;
   int64_t streams_ = 0;  // open calls of all connections
   uint64_t kept_ = 0;    // bytes that the other side has not taken
   std::unordered_map<RelayedConnection*, std::shared_ptr<RelayedConnection>>

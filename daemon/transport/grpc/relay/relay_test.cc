@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,12 +34,13 @@ const std::string kOpening = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // Of twelve bytes: two of them.
 const std::string kSettingsFrame("\0\0\x0c\4\0\0\0\0\0\0\1\0\0\0\0\0\2\0\0\0\0",
                                  21);
+const std::string kAcknowledgement("\0\0\0\4\1\0\0\0\0", 9);
 const std::string kPingFrame("\0\0\x08\6\0\0\0\0\0--------", 17);
 
 class RelayTest : public ::testing::Test {
  protected:
   // The peer's end of a connection that the relay has taken.
-  base::UniqueFd Dial() {
+  base::UniqueFd Dial(const std::string& host = "") {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
                          ends.data()),
@@ -46,6 +48,7 @@ class RelayTest : public ::testing::Test {
     AcceptedConnection connection;
     connection.fd.reset(ends[1]);
     connection.address = "a peer";
+    connection.host = host;
     relay_.Take(std::move(connection));
     return base::UniqueFd(ends[0]);
   }
@@ -64,6 +67,32 @@ class RelayTest : public ::testing::Test {
     text.resize(got > 0 ? static_cast<size_t>(got) : 0);
     return text;
   }
+  static std::string CallsTakenBack(uint32_t count) {
+    std::string calls;
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto stream = static_cast<char>(i % 100 * 2 + 1);
+      std::string high(1, static_cast<char>(i / 100));
+      calls += std::string("\0\0\1\1\4\0\0", 7) + high + stream + "h";
+      calls += std::string("\0\0\4\3\0\0\0", 7) + high + stream + "code";
+    }
+    return calls;
+  }
+  // How many calls gRPC is given meanwhile on its so-manieth connection. It
+  // acknowledges all settings.
+  int OpenedAt(size_t index) {
+    constexpr size_t kHeader = 9;
+    const base::UniqueFd& grpc = given_.at(index);
+    std::string& text = begun_[index];
+    int opened = 0;
+    for (std::string more; !(more = Read(grpc)).empty(); Turn()) {
+      text += more;
+      for (; text.size() >= kHeader; text.erase(0, kHeader + text[2])) {
+        if (text[3] == 1) ++opened;
+        if (text[3] == 4) Send(grpc, kAcknowledgement);
+      }
+    }
+    return opened;
+  }
   static bool IsClosed(const base::UniqueFd& peer) {
     // Reset, where it had sent more than was read.
     char byte = 0;
@@ -76,7 +105,8 @@ class RelayTest : public ::testing::Test {
   std::unique_ptr<base::EventLoop> loop_ = *base::EventLoop::Create(&clock_);
   PeerTable peers_;
   const std::atomic<int64_t> calls_{0};
-  std::vector<base::UniqueFd> given_;  // to gRPC
+  std::vector<base::UniqueFd> given_;    // to gRPC
+  std::map<size_t, std::string> begun_;  // of it: a frame that is not whole
   Relay relay_{
       {},      loop_.get(),
       &clock_, &failures_,
@@ -136,6 +166,39 @@ TEST_F(RelayTest, AConnectionThatHasGreetedMayBeSilent) {
   clock_.Advance(3600 * base::kSecond);
   Turn();
   EXPECT_FALSE(IsClosed(peer));
+}
+
+TEST_F(RelayTest, WhatAPeerAskedThatHasGoneIsNotWorkedOn) {
+  base::UniqueFd peer = Dial();
+  Send(peer, kOpening + kSettingsFrame);
+  ASSERT_THAT(given_, SizeIs(1));
+  Read(given_[0]);
+  ASSERT_GT(write(peer.get(), kPingFrame.data(), kPingFrame.size()), 0);
+  peer.reset();
+  Turn();
+  EXPECT_TRUE(IsClosed(given_[0]));
+  EXPECT_THAT(Read(given_[0]), IsEmpty());
+}
+
+TEST_F(RelayTest, CallsThatAreTakenBackHaveARate) {
+  constexpr int kRounds = 5, kOfARound = Http2Room::kUnseenResets;
+  const int at_once = static_cast<int>(RelayOptions().resets_at_once);
+  std::vector<base::UniqueFd> peers;
+  for (const char* host : {"one", "one", "another"}) {
+    peers.push_back(Dial(host));
+    Send(peers.back(), kOpening + kSettingsFrame);
+    Read(given_.back());
+    Send(given_.back(), kAcknowledgement);
+    Send(peers.back(), CallsTakenBack(/*count=*/1000));
+  }
+  // The first round is counted when the second is to begin.
+  EXPECT_EQ(OpenedAt(0), at_once + kOfARound);
+  EXPECT_EQ(OpenedAt(1), kOfARound);
+  EXPECT_EQ(OpenedAt(2), at_once + kOfARound);
+  clock_.Advance(RelayOptions().reset_interval * kRounds * kOfARound);
+  Turn();
+  EXPECT_EQ(OpenedAt(0) + OpenedAt(1), kRounds * kOfARound);
+  EXPECT_EQ(OpenedAt(2), kRounds * kOfARound);
 }
 
 TEST_F(RelayTest, WhatIsNoGreetingEndsTheConnection) {

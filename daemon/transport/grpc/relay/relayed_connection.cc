@@ -39,6 +39,7 @@ RelayedConnection::RelayedConnection(Relay* relay,
       connection_(std::move(connection)),
       name_(std::move(name)),
       account_(&relay->memory_, connection_.host),
+      resets_(relay->ResetsOf(connection_.host)),
       guard_(relay->options_.limits, relay->clock_, this) {}
 
 void RelayedConnection::Begin() {
@@ -103,12 +104,11 @@ void RelayedConnection::Connect() {
 void RelayedConnection::OnPeer(uint32_t events) {
   if (stage_ == Stage::kHandshake) return Handshake();
   if (stage_ == Stage::kGreeting) return Greet();
-  // Neither side of it goes on.
-  const bool gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
+  // It hears no answer any more, so that what it has asked is not to be worked
+  // on.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return End();
   if ((events & EPOLLOUT) != 0 && !PumpOut()) return;
-  if (!PumpIn()) return;
-  if (gone) return End();
-  WatchBoth();
+  if (PumpIn()) WatchBoth();
 }
 
 void RelayedConnection::OnGrpc(uint32_t events) {
@@ -303,7 +303,7 @@ bool RelayedConnection::Take(uint64_t bytes) {
 }
 
 bool RelayedConnection::MayOpen(uint32_t resets) {
-  calls_end_ = !relay_->MayOpen(resets);
+  calls_end_ = !relay_->MayOpen(resets, resets_.get());
   return !calls_end_;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/posix/event_loop.h"
+#include "base/posix/rate_limit.h"
 #include "base/posix/unique_fd.h"
 #include "daemon/transport/grpc/relay/relay.h"
 
@@ -93,6 +94,7 @@ class RelayedConnection final
   base::UniqueFd grpc_;
   std::unique_ptr<PeerStream> stream_;
   InboundMemory::Account account_;
+  const std::shared_ptr<base::RateLimit> resets_;  // its host's
   Http2Guard guard_;
 
   //   kHandshake --TLS stands--> kGreeting --it has greeted--> kConnected
@@ -116,7 +118,7 @@ class RelayedConnection final
   size_t asks_for_ = 1, told_ = 1;
   bool full_ = false;  // gRPC takes none of those that are to be moved
   bool lacks_room_ = false;
-  bool calls_end_ = false;  // it waits for calls to end that were taken back
+  bool calls_end_ = false;  // it waits as it has taken calls back
   bool peer_done_ = false;  // it has sent all
   bool grpc_done_ = false;  // its end is closed; what it sent is not all read
 };
