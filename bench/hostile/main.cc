@@ -67,10 +67,11 @@ int Main(int argc, char** argv) {
     names += (names.empty() ? "one of " : ", ") + std::string(attack.name);
   }
   std::string out, only, role, name;
-  double seconds = 3, cpus = 0;
+  double seconds = 2, cpus = 0;
   Scene scene;
   app.add_option("--out", out, "JSON file to write");
-  app.add_option("--seconds", seconds, "of each measurement, five in a row (3)")
+  app.add_option("--seconds", seconds,
+                 "of each measurement, eleven in a row (2)")
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--only", only, names);
   app.add_option("--role", role)->group("");

@@ -14,7 +14,9 @@
 namespace rknnd::bench {
 namespace {
 
-constexpr int kRounds = 2;
+// The attack and the burner by turns, so that what else the machine does meets
+// both.
+constexpr int kRounds = 5;
 constexpr double kMostRatio = 1.2, kMostBack = 1, kPatience = 5;
 constexpr double kMiB = 1 << 20;
 constexpr uint64_t kMargin = uint64_t{64} << 20;
@@ -49,21 +51,6 @@ double MeasureQuiet(const Attack& attack, double seconds, Row* row) {
   return (CpuSecondsOf(arena.stage.pid()) - cpu) / seconds;
 }
 
-// Keeps the better times and all of the trouble.
-void Merge(const Serving& now, bool first, Serving* all) {
-  if (first) {
-    *all = now;
-    return;
-  }
-  all->p50_ms = std::min(all->p50_ms, now.p50_ms);
-  all->p99_ms = std::min(all->p99_ms, now.p99_ms);
-  all->gap_ms = std::max(all->gap_ms, now.gap_ms);
-  all->runs += now.runs;
-  all->errors += now.errors;
-  all->wrong += now.wrong;
-  if (all->reason.empty()) all->reason = now.reason;
-}
-
 void JudgeRecovery(Arena& arena, const Look& before, double killed, Row* row) {
   if (arena.neighbour.AwaitAnswer(kPatience) < 0) {
     Miss(row, "the neighbour has no answer after it");
@@ -82,7 +69,7 @@ void JudgeRecovery(Arena& arena, const Look& before, double killed, Row* row) {
 
 // Returns how many CPUs it took, in the attackers and in the daemon together.
 double MeasureBeside(const Attack& attack, double seconds, double daemons_own,
-                     bool first, Row* row) {
+                     Row* row) {
   Arena arena(attack);
   const Look before = arena.stage.Settled();
   const uint64_t most = before.use.rss + Stage::Allowed(attack.holds) + kMargin;
@@ -105,7 +92,7 @@ double MeasureBeside(const Attack& attack, double seconds, double daemons_own,
   const double daemons_cpu = std::max(
       0.0, (CpuSecondsOf(arena.stage.pid()) - daemons) / took - daemons_own);
   const std::string ended = attackers.EndedBy();
-  Merge(arena.neighbour.End(), first, &row->attacked);
+  row->attacked.Add(arena.neighbour.End());
   attackers.Kill();
   const double killed = SecondsNow();
   const double peak = static_cast<double>(arena.stage.peak()) / kMiB;
@@ -120,26 +107,22 @@ double MeasureBeside(const Attack& attack, double seconds, double daemons_own,
   return own_cpu + daemons_cpu;
 }
 
-void MeasureBurnt(const Attack& attack, double seconds, double cpus, bool first,
-                  Row* row) {
+void MeasureBurnt(const Attack& attack, double seconds, double cpus, Row* row) {
   Arena arena(attack);
   const Attackers burner(cpus);
   SleepFor(kSettle);
   arena.neighbour.Begin();
   SleepFor(seconds);
-  Merge(arena.neighbour.End(), first, &row->burnt);
+  row->burnt.Add(arena.neighbour.End());
 }
 
 void Judge(Row* row) {
-  if (row->attacked.p99_ms > kMostRatio * row->burnt.p99_ms) {
-    Miss(row, Text("p99 %.1f x", row->attacked.p99_ms / row->burnt.p99_ms));
+  if (row->ratio() > kMostRatio) Miss(row, Text("p99 %.1f x", row->ratio()));
+  const Serving& attacked = row->attacked.all();
+  if (attacked.errors > 0) {
+    Miss(row, Text("%d errors: ", attacked.errors) + attacked.reason);
   }
-  if (row->attacked.errors > 0) {
-    Miss(row, Text("%d errors: ", row->attacked.errors) + row->attacked.reason);
-  }
-  if (row->attacked.wrong > 0) {
-    Miss(row, Text("%d wrong answers", row->attacked.wrong));
-  }
+  if (attacked.wrong > 0) Miss(row, Text("%d wrong answers", attacked.wrong));
   if (row->peak_mib > row->allowed_mib) Miss(row, "too much memory");
   if (row->next_ms > kMostBack * 1e3) Miss(row, "next frame late");
 }
@@ -149,6 +132,12 @@ nlohmann::json ToJson(const Serving& serving) {
           {"gap_ms", serving.gap_ms}, {"runs", serving.runs},
           {"errors", serving.errors}, {"wrong", serving.wrong},
           {"reason", serving.reason}};
+}
+
+nlohmann::json ToJson(const Rounds& rounds) {
+  nlohmann::json json = ToJson(rounds.all());
+  json["p99s_ms"] = rounds.p99s_ms();
+  return json;
 }
 
 std::string Verdict(const Row& row) {
@@ -161,6 +150,18 @@ constexpr char kFormat[] =
 
 }  // namespace
 
+void Rounds::Add(const Serving& serving) {
+  p50s_.push_back(serving.p50_ms);
+  p99s_.push_back(serving.p99_ms);
+  all_.p50_ms = Percentile(p50s_, 0.5);
+  all_.p99_ms = Percentile(p99s_, 0.5);
+  all_.gap_ms = std::max(all_.gap_ms, serving.gap_ms);
+  all_.runs += serving.runs;
+  all_.errors += serving.errors;
+  all_.wrong += serving.wrong;
+  if (all_.reason.empty()) all_.reason = serving.reason;
+}
+
 Row MeasureAttack(const Attack& attack, const std::string& cpus,
                   double seconds) {
   Row row;
@@ -171,10 +172,8 @@ Row MeasureAttack(const Attack& attack, const std::string& cpus,
   try {
     const double daemons_own = MeasureQuiet(attack, seconds, &row);
     for (int round = 0; round < kRounds; ++round) {
-      const bool first = round == 0;
-      const double taken =
-          MeasureBeside(attack, seconds, daemons_own, first, &row);
-      MeasureBurnt(attack, seconds, taken, first, &row);
+      const double taken = MeasureBeside(attack, seconds, daemons_own, &row);
+      MeasureBurnt(attack, seconds, taken, &row);
     }
     Judge(&row);
   } catch (const std::runtime_error& error) {
@@ -199,16 +198,16 @@ void Table::Add(const Row& row) {
   const auto times = [](const Serving& serving) {
     return Text("%.2f/%.2f", serving.p50_ms, serving.p99_ms);
   };
-  const double ratio =
-      row.burnt.p99_ms > 0 ? row.attacked.p99_ms / row.burnt.p99_ms : 0;
   const double back = row.back_ms < 0 || row.next_ms < 0
                           ? -1
                           : std::max(row.back_ms, row.next_ms);
   std::printf(
       kFormat, row.name.c_str(), row.cpus.c_str(), times(row.quiet).c_str(),
-      times(row.burnt).c_str(), times(row.attacked).c_str(),
-      Text("%.2f", ratio).c_str(), Text("%.0f", row.attacked.gap_ms).c_str(),
-      Text("%d/%d", row.attacked.errors, row.attacked.wrong).c_str(),
+      times(row.burnt.all()).c_str(), times(row.attacked.all()).c_str(),
+      Text("%.2f", row.ratio()).c_str(),
+      Text("%.0f", row.attacked.all().gap_ms).c_str(),
+      Text("%d/%d", row.attacked.all().errors, row.attacked.all().wrong)
+          .c_str(),
       Text("%.0f/%.0f", row.peak_mib, row.allowed_mib).c_str(),
       Text("%.2f+%.2f", row.attackers_cpu, row.daemons_cpu).c_str(),
       back < 0 ? "-" : Text("%.0f", back).c_str(), Verdict(row).c_str());
@@ -220,7 +219,7 @@ void Table::Add(const Row& row) {
                    {"quiet", ToJson(row.quiet)},
                    {"burner", ToJson(row.burnt)},
                    {"attacked", ToJson(row.attacked)},
-                   {"p99_ratio", ratio},
+                   {"p99_ratio", row.ratio()},
                    {"attackers_cpus", row.attackers_cpu},
                    {"daemons_cpus", row.daemons_cpu},
                    {"peak_mib", row.peak_mib},

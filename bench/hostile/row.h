@@ -6,16 +6,30 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "bench/hostile/attack.h"
 #include "bench/hostile/neighbour.h"
 
 namespace rknnd::bench {
 
+// Of all rounds: the median of their times, so that what else the machine does
+// in one of them decides nothing, and all of their trouble.
+class Rounds {
+ public:
+  void Add(const Serving& serving);
+  [[nodiscard]] const Serving& all() const { return all_; }
+  [[nodiscard]] const std::vector<double>& p99s_ms() const { return p99s_; }
+
+ private:
+  Serving all_;
+  std::vector<double> p50s_, p99s_;
+};
+
 struct Row {
   std::string name, cpus, announced;
-  Serving quiet;            // nothing beside it
-  Serving burnt, attacked;  // the best of the rounds; errors of all of them
+  Serving quiet;  // nothing beside it
+  Rounds burnt, attacked;
   double attackers_cpu = 0, daemons_cpu = 0;  // CPUs, for the attack
   double peak_mib = 0, allowed_mib = 0;
   double back_ms = -1, next_ms = -1;  // the longest; -1: not at all
@@ -23,9 +37,14 @@ struct Row {
   bool for_contrast = false;          // nothing of the daemon's is measured
 
   [[nodiscard]] bool holds() const { return misses.empty(); }
+  // The p99 beside the attack, of the one beside the burner; 0: there is none.
+  [[nodiscard]] double ratio() const {
+    const double burner = burnt.all().p99_ms;
+    return burner > 0 ? attacked.all().p99_ms / burner : 0;
+  }
 };
 
-// Two rounds of so many seconds each, on the CPUs that this process has.
+// In rounds of so many seconds each, on the CPUs that this process has.
 Row MeasureAttack(const Attack& attack, const std::string& cpus,
                   double seconds);
 

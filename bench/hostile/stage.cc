@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "base/posix/unique_fd.h"
@@ -61,6 +62,24 @@ std::string WriteConfig(const std::string& folder, const std::string& grpc) {
   return path;
 }
 
+// gRPC starts with one of these, makes more when it has much to do, whoever it
+// is for, and keeps them: twice as many as there are CPUs at most.
+uint64_t PoolThreadsOf(pid_t pid) {
+  uint64_t threads = 0;
+  std::error_code error;
+  for (const auto& task : fs::directory_iterator(
+           "/proc/" + std::to_string(pid) + "/task", error)) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    if (std::getline(file, name) && name == "default-executo") ++threads;
+  }
+  return threads;
+}
+
+uint64_t MostPoolThreads() {
+  return 2 * static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_CONF));
+}
+
 // What `now` has more than `before`; "" where it has no more.
 std::string MoreThan(const Look& before, const Look& now) {
   std::string more;
@@ -69,7 +88,9 @@ std::string MoreThan(const Look& before, const Look& now) {
     more += (more.empty() ? "+" : ", +") + std::to_string(has - had) + what;
   };
   compare(" descriptors", before.use.fds, now.use.fds);
-  compare(" threads", before.use.threads, now.use.threads);
+  compare(" threads", before.use.threads - before.pool,
+          now.use.threads - now.pool);
+  compare(" threads of gRPC's pool", MostPoolThreads(), now.pool);
   if (now.use.rss > before.use.rss + kHeaps) {
     compare(" MiB", before.use.rss / kMiB, now.use.rss / kMiB);
   }
@@ -131,6 +152,7 @@ Look Stage::LookNow() {
   // Looked at first: the connection that asks the daemon itself is one more,
   // and gone by the next look.
   look.use = torture::UseOf(pid());
+  look.pool = PoolThreadsOf(pid());
   if (look.use.threads == 0) throw std::runtime_error("the daemon has ended");
   const auto held = torture::HoldingsOf(scene_.target());
   if (!held) throw std::runtime_error(held.error().message);
@@ -141,6 +163,7 @@ Look Stage::LookNow() {
 Look Stage::Settled() {
   Look look = LookNow();
   look.use = torture::SettledUseOf(pid());
+  look.pool = PoolThreadsOf(pid());
   return look;
 }
 

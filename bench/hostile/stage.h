@@ -17,6 +17,7 @@ namespace rknnd::bench {
 
 struct Look {
   torture::ProcessUse use;
+  uint64_t pool = 0;  // of its threads: gRPC's that do what others leave
   torture::Holdings held;
 };
 
