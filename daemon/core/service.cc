@@ -47,6 +47,7 @@ void Service::Impl::CloseSession(SessionId id) {
   const std::shared_ptr<Session> session = sessions.Take(id);
   if (session == nullptr) return;
   session->End();
+  parts->models->NoteAskerGone();
   if (session->abandoned() > 0 && parts->log != nullptr) {
     EventFields fields = FieldsOf(id, session->peer());
     fields.event = Event::kDiedUnderJob;

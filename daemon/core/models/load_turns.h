@@ -25,6 +25,15 @@ struct LoadPayer {
   // Whoever waits for it: a load is dropped before it begins when all who asked
   // for it have gone. Nothing: it is wanted whoever goes.
   std::optional<std::weak_ptr<const void>> asker = {};
+
+  [[nodiscard]] bool gone() const {
+    return asker.has_value() && asker->expired();
+  }
+  [[nodiscard]] bool IsSameAs(const LoadPayer& other) const {
+    return asker.has_value() && other.asker.has_value() &&
+           !asker->owner_before(*other.asker) &&
+           !other.asker->owner_before(*asker);
+  }
 };
 
 // Each payer has a virtual time: what its loads took, over its weight. The next

@@ -4,6 +4,7 @@
 #ifndef DAEMON_CORE_MODELS_MODEL_ENTRY_H_
 #define DAEMON_CORE_MODELS_MODEL_ENTRY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -37,8 +38,15 @@ struct ModelEntry {
   std::vector<ModelRegistry::UseCallback> waiters;
   // Of the attempt under way; who joins it may have an earlier turn.
   std::shared_ptr<LoadTurns::Work> turn;
-  bool restores = false;          // it is one of the quick loader's
-  std::vector<LoadPayer> joined;  // who did so
+  bool restores = false;  // it is one of the quick loader's
+  // Who did so; of a loaded one that nobody has used yet, all who asked for it.
+  std::vector<LoadPayer> askers;
+
+  [[nodiscard]] bool HasLostAskers() const {
+    return !askers.empty() &&
+           std::all_of(askers.begin(), askers.end(),
+                       [](const LoadPayer& asker) { return asker.gone(); });
+  }
 };
 
 // What somebody hears who asks for a model whose bytes the daemon does not

@@ -152,6 +152,7 @@ void ModelRegistry::Upload(ModelUpload upload, uint64_t size, Charge charge,
       parts_.timers->Cancel(entry->timer);
       StartGrace(*entry, std::max(parts_.grace, kFirstUsePeriod));
     }
+    Join(*entry, payer);
     done(absl::OkStatus());
     return;
   }
@@ -212,7 +213,7 @@ void ModelRegistry::Release(const std::shared_ptr<ModelEntry>& entry) {
   if (--entry->uses > 0) return;
   if (std::erase(failed_, entry) > 0 && gone_ != nullptr) gone_();
   if (entry->state != ModelState::kResident) return;
-  if (!entry->used) {
+  if (!entry->used && !entry->HasLostAskers()) {
     StartGrace(*entry, std::max(parts_.grace, kFirstUsePeriod));
   } else if (parts_.vendor_sharing) {
     StartGrace(*entry, 0);  // as rknn_destroy of the vendor's library
@@ -246,6 +247,21 @@ void ModelRegistry::EndGrace(const Key& key) {
   entries_.erase(found);
   LetGoOf(entry->key.first);
   if (gone_ != nullptr) gone_();
+}
+
+void ModelRegistry::NoteAskerGone() {
+  std::vector<std::shared_ptr<ModelEntry>> lost;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->state == ModelState::kGrace && !entry->used &&
+        entry->HasLostAskers()) {
+      lost.push_back(entry);
+    }
+  }
+  for (const auto& entry : lost) {
+    parts_.timers->Cancel(entry->timer);
+    entry->askers.clear();
+    StartGrace(*entry, parts_.grace);
+  }
 }
 
 bool ModelRegistry::DropLongestUnused() {

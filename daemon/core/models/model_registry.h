@@ -136,6 +136,9 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   [[nodiscard]] std::shared_ptr<const LoadedModel> Resident(
       const ModelId& id) const;
 
+  // Somebody has gone who may have asked for models: those that nobody else has
+  // asked for need not wait for their first context.
+  void NoteAskerGone();
   // Lets go of the model that no context has had for the longest time, though
   // its grace period is not over. False when there is none.
   bool DropLongestUnused();
@@ -162,7 +165,8 @@ class ModelRegistry : public std::enable_shared_from_this<ModelRegistry> {
   void StartNextLoad(ModelEntry& entry);
   // On the loader's thread, from its bytes.
   void Compile(ModelEntry& entry, const std::shared_ptr<ModelLoad>& load);
-  // `payer` waits for the attempt under way, too.
+  // `payer` waits for the attempt under way, too, or has asked for a model that
+  // nobody has used yet.
   void Join(ModelEntry& entry, const LoadPayer& payer);
   // Whether models that were loaded in `payer`'s turn leave others room when
   // this is one more of them.

@@ -81,18 +81,20 @@ void ModelRegistry::Compile(ModelEntry& entry,
         registry->OnLoaded(key, load);
       });
   // The others that wait for it already.
-  for (const LoadPayer& payer : entry.joined) {
+  for (const LoadPayer& payer : entry.askers) {
     turns_->Join(entry.turn, payer);
   }
 }
 
 void ModelRegistry::Join(ModelEntry& entry, const LoadPayer& payer) {
-  if (entry.state != ModelState::kLoading) return;
-  std::erase_if(entry.joined, [](const LoadPayer& one) {
-    return one.asker.has_value() && one.asker->expired();
+  if (entry.used && entry.state != ModelState::kLoading) return;
+  std::erase_if(entry.askers, [&payer](const LoadPayer& asker) {
+    return asker.gone() || asker.IsSameAs(payer);
   });
-  entry.joined.push_back(payer);
-  (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
+  entry.askers.push_back(payer);
+  if (entry.state == ModelState::kLoading) {
+    (entry.restores ? quick_turns_ : turns_)->Join(entry.turn, payer);
+  }
 }
 
 void ModelRegistry::OnUnwanted(const Key& key,
@@ -102,8 +104,8 @@ void ModelRegistry::OnUnwanted(const Key& key,
   ModelEntry& entry = *found->second;
   entry.attempts.push_front(load);
   // Somebody may have come since: then it has the next turn of that one.
-  for (const LoadPayer& payer : entry.joined) {
-    if (payer.asker.has_value() && payer.asker->expired()) continue;
+  for (const LoadPayer& payer : entry.askers) {
+    if (payer.gone()) continue;
     load->payer = payer;
     return StartNextLoad(entry);
   }
@@ -151,6 +153,7 @@ void ModelRegistry::OnLoaded(const Key& key,
   }
   TellSlowLayers(*model, *load);
   entry->payer = load->payer.name;
+  entry->askers.push_back(load->payer);
   entry->model = std::move(model);
   entry->state = ModelState::kResident;
   // Before the loader has the bytes again.

@@ -178,6 +178,47 @@ TEST_F(ModelRegistryTest, UploadedModelWaitsForItsFirstContextWithoutGrace) {
   EXPECT_TRUE(service->Models().empty());
 }
 
+TEST_F(ModelRegistryTest, UploadedModelGoesWithTheLastWhoAskedForIt) {
+  options.model_grace = 0;
+  StartService();
+  const TestSession first = Open(), second = Open(), other = Open();
+  Upload(first, kRegisteredModel);
+  Upload(second, kRegisteredModel);
+  Upload(second, kRegisteredModel);
+  for (const TestSession* session : {&other, &first}) {
+    service->CloseSession((*session)->id());
+    EXPECT_EQ(service->Models().size(), 1U);
+  }
+  service->CloseSession(second->id());
+  EXPECT_TRUE(service->Models().empty());
+}
+
+TEST_F(ModelRegistryTest, ModelWhoseUploaderGoesWhileItIsLoadedGoesToo) {
+  options.model_grace = 0;
+  StartService();
+  const TestSession session = Open();
+  std::vector<absl::Status> answers;
+  StartUpload(session, kRegisteredModel, kRegisteredModel, &answers);
+  ASSERT_TRUE(loader.RunOne());
+  service->CloseSession(session->id());
+  RunLoops();
+  EXPECT_EQ(device.loads(), 1U);
+  EXPECT_TRUE(service->Models().empty());
+}
+
+TEST_F(ModelRegistryTest, GraceIsForThoseWhoseUploaderHasGoneAsWell) {
+  const TestSession session = Open();
+  Upload(session, kRegisteredModel);
+  Advance(options.model_grace - 1);
+  service->CloseSession(session->id());
+  Advance(options.model_grace - 1);
+  // Whoever goes later changes nothing.
+  service->CloseSession(Open()->id());
+  EXPECT_EQ(service->Models().size(), 1U);
+  Advance(1);
+  EXPECT_TRUE(service->Models().empty());
+}
+
 TEST_F(ModelRegistryTest, ModelThatNobodyAskedForGoesToo) {
   const TestSession session = Open();
   Upload(session, kRegisteredModel);
