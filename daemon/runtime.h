@@ -152,8 +152,11 @@ class Runtime {
   ForeignUsers foreign_users_;                    // used by the pager
   std::optional<driver::Heaps> heaps_;
   std::optional<driver::PhysicalMemory> physical_;
-  base::TaskThread loader_{"rknnd-loader"}, quick_loader_{"rknnd-quick"},
-      pager_{"rknnd-pager"};
+  // Frames come before what loads models and frees memory, which takes
+  // milliseconds at a time, where all CPUs are busy.
+  static constexpr int kBelowFrames = 5;
+  base::TaskThread loader_{"rknnd-loader", kBelowFrames},
+      quick_loader_{"rknnd-quick"}, pager_{"rknnd-pager", kBelowFrames};
   // Through which all tasks of theirs go.
   TaskMeter loading_{&loader_}, quick_loading_{&quick_loader_},
       paging_{&pager_};

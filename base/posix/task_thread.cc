@@ -4,6 +4,7 @@
 #include "base/posix/task_thread.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <utility>
 
@@ -43,6 +44,8 @@ void TaskThread::Post(std::function<void()> task) {
 }
 
 void TaskThread::Run() {
+  // Of this thread only.
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness_);
   for (;;) {
     std::function<void()> task;
     {

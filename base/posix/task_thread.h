@@ -19,8 +19,10 @@ namespace rknnd::base {
 // Runs tasks one after the other. Thread: any (Post); owner (all else).
 class TaskThread final : public Executor {
  public:
-  // `name`: the thread's, at most 15 bytes.
-  explicit TaskThread(const char* name) : name_(name) {}
+  // `name`: the thread's, at most 15 bytes. `niceness`: so much below that of
+  // the thread that starts it (setpriority(2)).
+  explicit TaskThread(const char* name, int niceness = 0)
+      : name_(name), niceness_(niceness) {}
   ~TaskThread() override { Stop(); }
 
   void Start();
@@ -33,6 +35,7 @@ class TaskThread final : public Executor {
   void Run();
 
   const char* const name_;
+  const int niceness_;
   std::thread thread_;
   CondVar changed_;
   Mutex mutex_;

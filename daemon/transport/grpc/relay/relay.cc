@@ -19,6 +19,8 @@ constexpr uint64_t kMuchKept = 8 << 20;
 constexpr base::Nanoseconds kAskAgain = 5 * base::kMillisecond;
 // The pool may be full so long before who holds most of it is ended.
 constexpr base::Nanoseconds kLongestFull = 2 * base::kSecond;
+// Peers that were cut off and wait for it, each with a descriptor.
+constexpr size_t kMostCut = 128;
 // Of so many connections or more three quarters must have gone, and gRPC has so
 // long to free what it had for them.
 constexpr size_t kMany = 32;
@@ -48,7 +50,8 @@ Relay::Relay(const RelayOptions& options, base::EventLoop* loop,
       trim_(std::move(trim)),
       prefix_(NamePrefix()),
       scratch_(kMostRead),
-      memory_(options.pool) {}
+      memory_(options.pool),
+      cut_(kMostCut, loop) {}
 
 Relay::~Relay() {
   finished_ = nullptr;

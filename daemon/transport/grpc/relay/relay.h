@@ -32,6 +32,7 @@
 #include "daemon/transport/grpc/relay/inbound_memory.h"
 #include "daemon/transport/grpc/relay/payload_pipe.h"
 #include "daemon/transport/grpc/relay/tls_stream.h"
+#include "daemon/transport/grpc/relay/turned_away.h"
 #include "daemon/transport/session/event_log.h"
 
 namespace rknnd::transport {
@@ -112,6 +113,7 @@ class Relay {
   std::map<std::string, std::weak_ptr<base::RateLimit>> resets_;
   int64_t streams_ = 0;  // open calls of all connections
   uint64_t kept_ = 0;    // bytes that the other side has not taken
+  TurnedAway cut_;
   std::unordered_map<RelayedConnection*, std::shared_ptr<RelayedConnection>>
       connections_;
   size_t most_ = 0;  // connections at one time, since it was trimmed

@@ -361,6 +361,7 @@ void RelayedConnection::Cut(const std::string& why) {
       stream_->Write(std::as_bytes(std::span(*goodbye)));
     }
   }
+  relay_->cut_.Add(std::move(connection_.fd));
   End();
 }
 

@@ -1,6 +1,7 @@
-// The connections for which there is no place, until their peers hear of it. A
-// peer that replaces each at once comes twice a second with each then, and not
-// as often as the daemon can refuse it. Used by ConnectionAcceptor.
+// The connections for which there is no place, and those that were cut off,
+// until their peers hear of it. A peer that replaces each at once comes twice a
+// second with each then, and not as often as the daemon can refuse it. Used by
+// ConnectionAcceptor and Relay.
 
 #ifndef DAEMON_TRANSPORT_GRPC_RELAY_TURNED_AWAY_H_
 #define DAEMON_TRANSPORT_GRPC_RELAY_TURNED_AWAY_H_
