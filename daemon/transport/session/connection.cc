@@ -195,7 +195,7 @@ void Connection::OnSocket(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
   if (closing_) return;
   if ((events & EPOLLIN) != 0) {
-    if (Pauses()) return;
+    if (Pauses() || AsksTooOften()) return;
     Guarded([this] { Receive(); });
     if (state_ != State::kClosed && !closes_for_.empty() &&
         !environment_.user_threads->HasRoom(closes_for_)) {
@@ -215,6 +215,20 @@ bool Connection::Pauses() {
   if (pause_timer_ != 0) return true;
   const base::Nanoseconds pause = notices_ == nullptr ? 0 : notices_->Pause();
   if (pause == 0) return false;
+  PauseFor(pause);
+  return true;
+}
+
+bool Connection::AsksTooOften() {
+  if (notices_ == nullptr) return false;
+  const base::Nanoseconds pause =
+      notices_->TakeRequest(environment_.loop->Now());
+  if (pause == 0) return false;
+  PauseFor(pause);
+  return true;
+}
+
+void Connection::PauseFor(base::Nanoseconds pause) {
   pause_timer_ = environment_.loop->RunAfter(pause, [this] {
     pause_timer_ = 0;
     // Others of the user's may have been received meanwhile.
@@ -222,7 +236,6 @@ bool Connection::Pauses() {
     UpdateEvents();
   });
   UpdateEvents();
-  return true;
 }
 
 void Connection::Receive() {

@@ -86,8 +86,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void OnSocket(uint32_t events);
   void Receive();
-  // Whether nothing is received for a while, as its user is late.
+  // Whether nothing is received for a while, as its user is late or has asked
+  // too often.
   bool Pauses();
+  bool AsksTooOften();
+  void PauseFor(base::Nanoseconds pause);
   void OnFrame(wire::Frame frame);
   void End(const absl::Status& reason);
   // Calls `handle`; what it closes is closed where that may take its time.

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/posix/child_process.h"
 #include "base/posix/socket.h"
+#include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 
 namespace rknnd::transport::testing {
@@ -25,6 +27,20 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+
+// A socket at which processes of their own find the daemon.
+struct ServedFolder {
+  explicit ServedFolder(TestDaemon* daemon) {
+    daemon->RunOnLoop([this, daemon] {
+      auto listener = ListenAt(path, 0600);
+      ASSERT_TRUE(listener.ok()) << listener.status();
+      ASSERT_TRUE(daemon->server().Serve(*std::move(listener), false).ok());
+    });
+  }
+
+  const base::TemporaryFolder folder = *base::TemporaryFolder::Make();
+  const std::string path = folder.path() + "/session.sock";
+};
 
 class HostileClientTest : public ::testing::Test {
  protected:
@@ -283,14 +299,7 @@ TEST_F(HostileClientTest, ManyDeathsLeaveNoFd) {
 }
 
 TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
-  std::string folder = "/tmp/rknnd-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/session.sock";
-  daemon_.RunOnLoop([&] {
-    auto listener = ListenAt(path, 0600);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    ASSERT_TRUE(daemon_.server().Serve(*std::move(listener), false).ok());
-  });
+  const ServedFolder served(&daemon_);
   auto hold = base::SeqpacketPair();  // the grandchild ends when it closes
   ASSERT_TRUE(hold.ok());
   wire::Hello hello{};
@@ -301,7 +310,7 @@ TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
   const pid_t client = fork();
   if (client == 0) {
     hold->first.reset();
-    auto socket = base::ConnectUnix(path);
+    auto socket = base::ConnectUnix(served.path);
     if (!socket.ok()) _exit(1);
     if (!wire::SendFrame(socket->get(), frame, base::Block::kYes).ok()) {
       _exit(2);
@@ -318,13 +327,53 @@ TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
   int status = 0;
   ASSERT_EQ(waitpid(client, &status, 0), client);
   hold->second.reset();
-  unlink(path.c_str());
-  rmdir(folder.c_str());
   if (WEXITSTATUS(status) == 77) {
     GTEST_SKIP() << "this kernel has no SO_PEERPIDFD";
   }
   ASSERT_EQ(WEXITSTATUS(status), 0);
   ExpectOnlyNeighbourLeft();
+}
+
+TEST_F(HostileClientTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
+  const ServedFolder served(&daemon_);
+  auto link = base::SeqpacketPair();
+  ASSERT_TRUE(link.ok());
+  const auto step = [](const base::UniqueFd& with, bool begins) {
+    char byte = 0;
+    if (begins && write(with.get(), &byte, 1) != 1) _exit(1);
+    return read(with.get(), &byte, 1) == 1;
+  };
+  const pid_t client = fork();
+  if (client == 0) {
+    auto socket = base::ConnectUnix(served.path);
+    if (!socket.ok()) _exit(2);
+    TestClient asker(*std::move(socket));
+    // This is a request as well.
+    asker.SayHello();
+    for (uint32_t i = 1; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
+    wire::Frame request;
+    request.verb = wire::Verb::kReleaseBuffer;
+    const int fd = asker.socket();
+    if (!wire::SendFrame(fd, request, base::Block::kYes).ok()) _exit(3);
+    step(link->first, /*begins=*/true);
+    pollfd answer{fd, POLLIN, 0};
+    if (poll(&answer, 1, 0) != 0) _exit(4);
+    step(link->first, /*begins=*/true);
+    _exit(wire::ReceiveFrame(fd, base::Block::kYes).ok() ? 0 : 5);
+  }
+  link->first.reset();
+  char byte = 0;
+  ASSERT_EQ(read(link->second.get(), &byte, 1), 1);
+  // It would have been answered.
+  for (int round = 0; round < 2; ++round) daemon_.RunOnLoop([] {});
+  ASSERT_TRUE(step(link->second, /*begins=*/true));
+  // Others are, meanwhile.
+  EXPECT_EQ(ConnectAndGreet().Allocate(0, 0), base::Code::kInvalidArgument);
+  daemon_.Advance(kRequestPause);
+  ASSERT_EQ(write(link->second.get(), &byte, 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(client, &status, 0), client);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {
@@ -343,10 +392,10 @@ TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {
 }
 
 TEST(ServerLimitsTest, ConnectionsBeyondThoseAtOnceComeOneByOne) {
-  std::string folder = "/tmp/rknnd-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/session.sock";
-  const std::string operators = folder + "/admin.sock";
+  const auto folder = base::TemporaryFolder::Make();
+  ASSERT_TRUE(folder.ok());
+  const std::string path = folder->path() + "/session.sock";
+  const std::string operators = folder->path() + "/admin.sock";
   TestDaemon daemon;
   daemon.RunOnLoop([&] {
     for (const auto& [name, admin] :
@@ -376,9 +425,6 @@ TEST(ServerLimitsTest, ConnectionsBeyondThoseAtOnceComeOneByOne) {
   daemon.Advance(kAcceptInterval);
   EXPECT_EQ(another.SayHello().code, base::Code::kOk);
   daemon.RunOnLoop([&] { daemon.server().StopListening(); });
-  unlink(path.c_str());
-  unlink(operators.c_str());
-  rmdir(folder.c_str());
 }
 
 TEST(ServerLimitsTest, SessionBeyondTheLimitIsToldWhich) {
@@ -401,14 +447,10 @@ TEST(ServerLimitsTest, SessionBeyondTheLimitIsToldWhich) {
 }
 
 TEST(ServerLimitsTest, SocketFolderIsMadeWhenMissing) {
-  std::string folder = "/tmp/rknnd-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string path = folder + "/run/session.sock";
-  const auto listener = ListenAt(path, 0600);
+  const auto folder = base::TemporaryFolder::Make();
+  ASSERT_TRUE(folder.ok());
+  const auto listener = ListenAt(folder->path() + "/run/session.sock", 0600);
   EXPECT_TRUE(listener.ok()) << listener.status();
-  unlink(path.c_str());
-  rmdir((folder + "/run").c_str());
-  rmdir(folder.c_str());
 }
 
 }  // namespace
