@@ -220,7 +220,8 @@ bool Connection::Pauses() {
 }
 
 bool Connection::AsksTooOften() {
-  if (notices_ == nullptr) return false;
+  // Nobody is disturbed by who is alone.
+  if (notices_ == nullptr || owner_->IsAlone()) return false;
   const base::Nanoseconds pause =
       notices_->TakeRequest(environment_.loop->Now());
   if (pause == 0) return false;

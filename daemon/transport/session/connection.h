@@ -53,6 +53,8 @@ class ConnectionOwner {
   virtual void OnOpened(Connection* connection) = 0;
   // The last call for this connection; it may be released later, not at once.
   virtual void OnClosed(Connection* connection) = 0;
+  // Whether there is no more than one session.
+  [[nodiscard]] virtual bool IsAlone() const = 0;
 };
 
 // Thread: loop.

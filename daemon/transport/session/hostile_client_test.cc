@@ -348,9 +348,9 @@ TEST_F(HostileClientTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
     auto socket = base::ConnectUnix(served.path);
     if (!socket.ok()) _exit(2);
     TestClient asker(*std::move(socket));
-    // This is a request as well.
+    // Until then the neighbour is alone.
     asker.SayHello();
-    for (uint32_t i = 1; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
+    for (uint32_t i = 0; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
     wire::Frame request;
     request.verb = wire::Verb::kReleaseBuffer;
     const int fd = asker.socket();
@@ -374,6 +374,23 @@ TEST_F(HostileClientTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
   int status = 0;
   ASSERT_EQ(waitpid(client, &status, 0), client);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(ServerLimitsTest, WhoIsAloneAsksAsOftenAsHeLikes) {
+  TestDaemon daemon;
+  const ServedFolder served(&daemon);
+  const pid_t client = fork();
+  if (client == 0) {
+    auto socket = base::ConnectUnix(served.path);
+    if (!socket.ok()) _exit(1);
+    TestClient asker(*std::move(socket));
+    asker.SayHello();
+    for (uint32_t i = 0; i <= kRequestsAtOnce; ++i) asker.Allocate(0, 0);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(client, &status, 0), client);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {

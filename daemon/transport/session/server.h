@@ -77,6 +77,7 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
 
   void OnOpened(Connection* connection) override;
   void OnClosed(Connection* connection) override;
+  [[nodiscard]] bool IsAlone() const override { return sessions_ <= 1; }
 
   absl::StatusOr<uint64_t> OpenShareSocket(
       base::UniqueFd listener,
