@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
 
 #include "base/posix/clock.h"
 
@@ -38,6 +41,28 @@ class RateLimit {
   const uint32_t at_once_;
   const Nanoseconds interval_;
   std::atomic<Nanoseconds> rested_at_{0};
+};
+
+// The same limit for each of many, by name. Thread: one; what it gives: any.
+class RateLimits {
+ public:
+  RateLimits(uint32_t at_once, Nanoseconds interval)
+      : at_once_(at_once), interval_(interval) {}
+
+  // Forgotten, with what it has counted, when nobody holds it any more.
+  std::shared_ptr<RateLimit> Of(const std::string& name) {
+    if (auto known = limits_[name].lock()) return known;
+    std::erase_if(limits_,
+                  [](const auto& limit) { return limit.second.expired(); });
+    auto limit = std::make_shared<RateLimit>(at_once_, interval_);
+    limits_[name] = limit;
+    return limit;
+  }
+
+ private:
+  const uint32_t at_once_;
+  const Nanoseconds interval_;
+  std::map<std::string, std::weak_ptr<RateLimit>> limits_;
 };
 
 }  // namespace rknnd::base

@@ -45,5 +45,16 @@ TEST_F(RateLimitTest, RestGivesBackNoMoreThanThereWas) {
   EXPECT_EQ(limit_.Take(late), kInterval);
 }
 
+TEST(RateLimitsTest, EachNameHasItsOwnWhileSomebodyHoldsIt) {
+  RateLimits limits(1, kInterval);
+  auto one = limits.Of("one");
+  EXPECT_EQ(one->Take(kStart), 0);
+  EXPECT_EQ(limits.Of("one")->Take(kStart), kInterval);
+  EXPECT_EQ(limits.Of("another")->Take(kStart), 0);
+  EXPECT_EQ(limits.Of("another")->Take(kStart), 0);
+  one.reset();
+  EXPECT_EQ(limits.Of("one")->Take(kStart), 0);
+}
+
 }  // namespace
 }  // namespace rknnd::base

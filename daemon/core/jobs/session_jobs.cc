@@ -1,5 +1,5 @@
-// Nothing here allocates but the first job of a slot, and nothing is freed
-// under the lock.
+// Nothing here allocates but the first job of a slot, which is needed again
+// after one that was detached, and nothing is freed under the lock.
 
 #include "daemon/core/jobs/session_jobs.h"
 

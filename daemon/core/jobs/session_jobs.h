@@ -118,7 +118,8 @@ class SessionJobs final : public std::enable_shared_from_this<SessionJobs> {
   LatencyHistogram latency_;
 
   bool ended_ RKNND_GUARDED_BY(mutex) = false;
-  // Null: none has been there yet. Most clients have few jobs at one time.
+  // Null: none has been there yet, or it was detached. Most clients have few
+  // jobs at one time.
   std::array<std::shared_ptr<Job>, kJobSlots> slots_ RKNND_GUARDED_BY(mutex);
   // Answered and still on their cores: never more than there are cores.
   std::vector<std::shared_ptr<Job>> detached_ RKNND_GUARDED_BY(mutex);

@@ -88,9 +88,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   void OnSocket(uint32_t events);
   void Receive();
-  // Whether nothing is received for a while, as its user is late or has asked
-  // too often.
+  // Whether nothing is received for a while: a pause has begun, or does as its
+  // user is late.
   bool Pauses();
+  // Counts a request; whether a pause begins instead.
   bool AsksTooOften();
   void PauseFor(base::Nanoseconds pause);
   void OnFrame(wire::Frame frame);

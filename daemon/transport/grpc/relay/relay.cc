@@ -51,6 +51,7 @@ Relay::Relay(const RelayOptions& options, base::EventLoop* loop,
       prefix_(NamePrefix()),
       scratch_(kMostRead),
       memory_(options.pool),
+      resets_(options.resets_at_once, options.reset_interval),
       cut_(kMostCut, loop) {}
 
 Relay::~Relay() {
@@ -88,13 +89,9 @@ bool Relay::MayOpen(uint32_t resets, base::RateLimit* host) const {
 }
 
 std::shared_ptr<base::RateLimit> Relay::ResetsOf(const std::string& host) {
-  std::shared_ptr<base::RateLimit> resets;
-  if (!host.empty()) resets = resets_[host].lock();
-  if (resets != nullptr) return resets;
-  resets = std::make_shared<base::RateLimit>(options_.resets_at_once,
-                                             options_.reset_interval);
-  if (!host.empty()) resets_[host] = resets;
-  return resets;
+  if (!host.empty()) return resets_.Of(host);
+  return std::make_shared<base::RateLimit>(options_.resets_at_once,
+                                           options_.reset_interval);
 }
 
 void Relay::Wait(RelayedConnection* connection) {
@@ -138,8 +135,6 @@ void Relay::Retry() {
 void Relay::Forget(RelayedConnection* connection) {
   waiting_.erase(connection);
   connections_.erase(connection);
-  std::erase_if(resets_,
-                [](const auto& host) { return host.second.expired(); });
   if (most_ >= kMany && connections_.size() <= most_ / 4 && trimming_ == 0) {
     trimming_ = loop_->RunAfter(kTrimAfter, [this] {
       trimming_ = 0;

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -109,10 +108,9 @@ class Relay {
   uint64_t next_ = 1;
   std::vector<std::byte> scratch_;
   InboundMemory memory_;
-  // By host; a connection of it keeps it.
-  std::map<std::string, std::weak_ptr<base::RateLimit>> resets_;
-  int64_t streams_ = 0;  // open calls of all connections
-  uint64_t kept_ = 0;    // bytes that the other side has not taken
+  base::RateLimits resets_;  // by host
+  int64_t streams_ = 0;      // open calls of all connections
+  uint64_t kept_ = 0;        // bytes that the other side has not taken
   TurnedAway cut_;
   std::unordered_map<RelayedConnection*, std::shared_ptr<RelayedConnection>>
       connections_;

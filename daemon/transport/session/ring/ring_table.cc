@@ -46,7 +46,7 @@ absl::Status RingTable::Add(core::SessionId session,
   slot.session = session;
   slot.ring = std::move(ring);
   slot.ring->set_number(number);
-  slot.submits = LimitOf(user);
+  slot.submits = limits_.Of(user);
   slot.state = State::kDoorbell;
   slot.budget = kBudget;
   slot.penalty = 0;
@@ -63,16 +63,6 @@ absl::Status RingTable::Add(core::SessionId session,
   sessions_[session] = number;
   session_count_.store(sessions_.size(), std::memory_order_relaxed);
   return absl::OkStatus();
-}
-
-std::shared_ptr<base::RateLimit> RingTable::LimitOf(const std::string& user) {
-  auto limit = limits_[user].lock();
-  if (limit != nullptr) return limit;
-  std::erase_if(limits_,
-                [](const auto& known) { return known.second.expired(); });
-  limit = std::make_shared<base::RateLimit>(kSubmittedAtOnce, kSubmitInterval);
-  limits_[user] = limit;
-  return limit;
 }
 
 void RingTable::Remove(core::SessionId session) {

@@ -140,8 +140,6 @@ class RingTable {
       RKNND_REQUIRES(slot.mutex);
   // For a wake-up that found none of the former; whether it is a flood.
   bool Charge(Slot& slot) RKNND_REQUIRES(slot.mutex);
-  // That of a user's other sessions, if he has any.
-  std::shared_ptr<base::RateLimit> LimitOf(const std::string& user);
   // After a drain that took `entries`: who serves this session from now on.
   void ChooseWorkers(Slot& slot, uint32_t entries) RKNND_REQUIRES(slot.mutex);
   // Into the set of another state, and out of that of its own. False: it stays.
@@ -164,8 +162,7 @@ class RingTable {
   uint64_t uses_ = 0;
   std::unordered_map<core::SessionId, Number> sessions_;
   std::atomic<size_t> session_count_{0};
-  // Those of users without sessions are gone.
-  std::unordered_map<std::string, std::weak_ptr<base::RateLimit>> limits_;
+  base::RateLimits limits_{kSubmittedAtOnce, kSubmitInterval};  // by user
   std::vector<Number> flooders_;
 
   base::Mutex found_mutex_;
