@@ -9,15 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,8 +27,8 @@ namespace {
 constexpr uid_t kOtherUser = 65001;
 constexpr base::Nanoseconds kPatience = 60 * base::kSecond;
 constexpr base::Nanoseconds kEndPatience = 10 * base::kMillisecond;
-// Of a burner's time.
-constexpr double kSlice = 0.005;
+// Of a burner's time: it burns, sleeps and begins again.
+constexpr double kShortest = 0.0002, kLongest = 0.005;
 
 // Another user, in a group of processes that is killed at once.
 void BecomeOtherUser() {
@@ -51,26 +47,6 @@ void BecomeOtherUser() {
   if (getppid() != parent) std::_Exit(1);
 }
 
-// The words of /proc/PID/stat from the state on; none once it has ended.
-std::vector<std::string> StatOf(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // Behind the name, which may hold anything.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream words(text.substr(name_end + 1));
-  std::vector<std::string> all;
-  for (std::string word; words >> word;) all.push_back(word);
-  return all;
-}
-
-double CpuSecondsIn(const std::vector<std::string>& stat) {
-  if (stat.size() < 13) return 0;
-  return (std::stod(stat[11]) + std::stod(stat[12])) /
-         static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
 double ThreadCpuNow() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -79,14 +55,24 @@ double ThreadCpuNow() {
 }
 
 // So much of one CPU.
-void Burn(double share) {
+void Burn(double share, double period) {
   for (;;) {
     const double start = SecondsNow(), cpu = ThreadCpuNow();
-    while (ThreadCpuNow() - cpu < share * kSlice) {
+    while (ThreadCpuNow() - cpu < share * period) {
     }
     const double rest = (ThreadCpuNow() - cpu) / share - (SecondsNow() - start);
     if (rest > 0) SleepFor(rest);
   }
+}
+
+void BurnInThreads(const CpuUse& a_second) {
+  if (a_second.cpu < 0.001) return;
+  const int threads =
+      std::max(1, static_cast<int>(std::ceil(a_second.cpu - 0.05)));
+  const double share = std::min(a_second.cpu / threads, 1.0);
+  const double period =
+      std::clamp(threads / std::max(a_second.sleeps, 1.0), kShortest, kLongest);
+  InThreads(threads, [=](int) { Burn(share, period); });
 }
 
 }  // namespace
@@ -99,12 +85,10 @@ int RunAttack(const std::string& name, const Scene& scene) {
   throw std::runtime_error("there is no attack '" + name + "'");
 }
 
-int RunBurner(double cpus) {
+int RunBurner(const CpuUse& attackers, const CpuUse& daemons) {
   BecomeOtherUser();
-  const int threads = std::max(1, static_cast<int>(std::ceil(cpus - 0.05)));
-  if (cpus > 0.001) {
-    InThreads(threads, [=](int) { Burn(std::min(cpus / threads, 1.0)); });
-  }
+  BurnInThreads(attackers);
+  BurnInThreads(daemons);
   Announce("");
   WaitForDeath();
 }
@@ -116,9 +100,12 @@ Attackers::Attackers(const Attack& attack, const Scene& scene)
         scene.target());
 }
 
-Attackers::Attackers(double burnt_cpus)
+Attackers::Attackers(const CpuUse& attackers, const CpuUse& daemons)
     : folder_(client::MakeTemporaryFolder()) {
-  Start({"--role", "burner", "--cpus", std::to_string(burnt_cpus)}, "");
+  Start({"--role", "burner", "--cpus", std::to_string(attackers.cpu),
+         std::to_string(daemons.cpu), "--sleeps",
+         std::to_string(attackers.sleeps), std::to_string(daemons.sleeps)},
+        "");
 }
 
 void Attackers::Start(std::vector<std::string> arguments,
@@ -156,24 +143,6 @@ std::string Attackers::EndedBy() {
   std::string last;
   for (std::string line; std::getline(log, line);) last = line;
   return "the attacker ended with " + std::to_string(*code) + ": " + last;
-}
-
-double Attackers::cpu_seconds() const {
-  const std::string group = std::to_string(process_.pid());
-  double seconds = 0;
-  std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename().string();
-    if (std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
-    const auto stat = StatOf(name);
-    if (stat.size() > 2 && stat[2] == group) seconds += CpuSecondsIn(stat);
-  }
-  return seconds;
-}
-
-double CpuSecondsOf(pid_t pid) {
-  return CpuSecondsIn(StatOf(std::to_string(pid)));
 }
 
 }  // namespace rknnd::bench

@@ -1,28 +1,30 @@
-// The processes of an attack, and those that only burn as much of the CPUs.
+// The processes of an attack, and those that only burn as much of the CPUs and
+// sleep as often.
 // Where the benchmark is root they are another user's than the neighbour.
 
 #ifndef BENCH_HOSTILE_ATTACKERS_H_
 #define BENCH_HOSTILE_ATTACKERS_H_
-
-#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
 #include "base/posix/child_process.h"
 #include "bench/hostile/attack.h"
+#include "bench/hostile/cpu_use.h"
 
 namespace rknnd::bench {
 
 // What such a process does; its exit code.
 int RunAttack(const std::string& name, const Scene& scene);
-int RunBurner(double cpus);
+// Takes in a second what others took.
+int RunBurner(const CpuUse& attackers, const CpuUse& daemons);
 
 // Thread: one. Throws std::runtime_error. Killed with the object.
 class Attackers {
  public:
   Attackers(const Attack& attack, const Scene& scene);
-  explicit Attackers(double burnt_cpus);
+  // Burners in their place, and in the daemon's.
+  Attackers(const CpuUse& attackers, const CpuUse& daemons);
   Attackers(const Attackers&) = delete;
   Attackers& operator=(const Attackers&) = delete;
   ~Attackers() { Kill(); }
@@ -31,8 +33,8 @@ class Attackers {
   void Kill();
   // How they ended by themselves, and their last word; "" where they have not.
   std::string EndedBy();
-  // Of CPUs, all of them together, since their start.
-  [[nodiscard]] double cpu_seconds() const;
+  // All of them together, since their start.
+  [[nodiscard]] CpuUse use() const { return UseOfGroup(process_.pid()); }
   // What the attack got, as it says.
   [[nodiscard]] const std::string& announced() const { return announced_; }
 
@@ -43,9 +45,6 @@ class Attackers {
   base::ChildProcess process_;
   std::string announced_;
 };
-
-// What one process has used of CPUs since its start.
-double CpuSecondsOf(pid_t pid);
 
 }  // namespace rknnd::bench
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,7 @@
 #include "bench/common/placement.h"
 #include "bench/hostile/attack.h"
 #include "bench/hostile/attackers.h"
+#include "bench/hostile/cpu_use.h"
 #include "bench/hostile/neighbour.h"
 #include "bench/hostile/row.h"
 
@@ -67,11 +69,12 @@ int Main(int argc, char** argv) {
     names += (names.empty() ? "one of " : ", ") + std::string(attack.name);
   }
   std::string out, only, role, name;
-  double seconds = 2, cpus = 0;
+  double seconds = 2;
+  std::array<double, 2> cpus{}, sleeps{};
   Scene scene;
   app.add_option("--out", out, "JSON file to write");
   app.add_option("--seconds", seconds,
-                 "of each measurement, eleven in a row (2)")
+                 "of each measurement, fifteen in a row (2)")
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--only", only, names);
   app.add_option("--role", role)->group("");
@@ -79,10 +82,13 @@ int Main(int argc, char** argv) {
   app.add_option("--socket", scene.socket)->group("");
   app.add_option("--grpc", scene.grpc)->group("");
   app.add_option("--cpus", cpus)->group("");
+  app.add_option("--sleeps", sleeps)->group("");
   CLI11_PARSE(app, argc, argv);
   if (role == "neighbour") return RunNeighbour();
   if (role == "attack") return RunAttack(name, scene);
-  if (role == "burner") return RunBurner(cpus);
+  if (role == "burner") {
+    return RunBurner({cpus[0], sleeps[0]}, {cpus[1], sleeps[1]});
+  }
   return Measure(out, only, seconds);
 }
 

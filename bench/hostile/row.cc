@@ -14,8 +14,8 @@
 namespace rknnd::bench {
 namespace {
 
-// The attack and the burner by turns, so that what else the machine does meets
-// both.
+// The attack and what it is compared with by turns, so that what else the
+// machine does meets all of them.
 constexpr int kRounds = 5;
 constexpr double kMostRatio = 1.2, kMostBack = 1, kPatience = 5;
 constexpr double kMiB = 1 << 20;
@@ -41,14 +41,18 @@ void Miss(Row* row, const std::string& what) {
   row->misses += (row->misses.empty() ? "" : "; ") + what;
 }
 
-// Returns how much of a CPU the daemon takes for the neighbour alone.
-double MeasureQuiet(const Attack& attack, double seconds, Row* row) {
+CpuUse Largest(const CpuUse& a, const CpuUse& b) {
+  return {std::max(a.cpu, b.cpu), std::max(a.sleeps, b.sleeps)};
+}
+
+// Returns what the daemon takes in a second for the neighbour alone.
+CpuUse MeasureQuiet(const Attack& attack, double seconds, Row* row) {
   Arena arena(attack);
-  const double cpu = CpuSecondsOf(arena.stage.pid());
+  const CpuUse before = UseOf(arena.stage.pid());
   arena.neighbour.Begin();
   SleepFor(seconds);
-  row->quiet = arena.neighbour.End();
-  return (CpuSecondsOf(arena.stage.pid()) - cpu) / seconds;
+  row->quiet.Add(arena.neighbour.End());
+  return (UseOf(arena.stage.pid()) - before) / seconds;
 }
 
 void JudgeRecovery(Arena& arena, const Look& before, double killed, Row* row) {
@@ -67,9 +71,13 @@ void JudgeRecovery(Arena& arena, const Look& before, double killed, Row* row) {
   if (back > kMostBack) Miss(row, "late as before: " + recovery.rest);
 }
 
-// Returns how many CPUs it took, in the attackers and in the daemon together.
-double MeasureBeside(const Attack& attack, double seconds, double daemons_own,
-                     Row* row) {
+// What it took in a second.
+struct Taken {
+  CpuUse attackers, daemons;
+};
+
+Taken MeasureBeside(const Attack& attack, double seconds,
+                    const CpuUse& daemons_own, Row* row) {
   Arena arena(attack);
   const Look before = arena.stage.Settled();
   const uint64_t most = before.use.rss + Stage::Allowed(attack.holds) + kMargin;
@@ -80,36 +88,37 @@ double MeasureBeside(const Attack& attack, double seconds, double daemons_own,
   row->announced = attackers.announced();
   arena.neighbour.BeginTimes();
   const double start = SecondsNow();
-  const double own = attackers.cpu_seconds();
-  const double daemons = CpuSecondsOf(arena.stage.pid());
+  const CpuUse own_before = attackers.use();
+  const CpuUse daemons_before = UseOf(arena.stage.pid());
   bool too_much = false;
   while (!too_much && SecondsNow() - start < seconds) {
     SleepFor(kLook);
     too_much = arena.stage.resident() > most + kTooMuch;
   }
   const double took = SecondsNow() - start;
-  const double own_cpu = (attackers.cpu_seconds() - own) / took;
-  const double daemons_cpu = std::max(
-      0.0, (CpuSecondsOf(arena.stage.pid()) - daemons) / took - daemons_own);
+  const Taken taken = {
+      (attackers.use() - own_before) / took,
+      (UseOf(arena.stage.pid()) - daemons_before) / took - daemons_own};
   const std::string ended = attackers.EndedBy();
   row->attacked.Add(arena.neighbour.End());
   attackers.Kill();
   const double killed = SecondsNow();
   const double peak = static_cast<double>(arena.stage.peak()) / kMiB;
   row->peak_mib = std::max(row->peak_mib, peak);
-  row->attackers_cpu = std::max(row->attackers_cpu, own_cpu);
-  row->daemons_cpu = std::max(row->daemons_cpu, daemons_cpu);
+  row->attackers = Largest(row->attackers, taken.attackers);
+  row->daemons = Largest(row->daemons, taken.daemons);
   if (!ended.empty()) Miss(row, ended);
   if (too_much) {
     Miss(row, Text("ended after %.1f s: too much memory", took));
   }
   JudgeRecovery(arena, before, killed, row);
-  return own_cpu + daemons_cpu;
+  return taken;
 }
 
-void MeasureBurnt(const Attack& attack, double seconds, double cpus, Row* row) {
+void MeasureBurnt(const Attack& attack, double seconds, const Taken& taken,
+                  Row* row) {
   Arena arena(attack);
-  const Attackers burner(cpus);
+  const Attackers burner(taken.attackers, taken.daemons);
   SleepFor(kSettle);
   arena.neighbour.Begin();
   SleepFor(seconds);
@@ -170,9 +179,9 @@ Row MeasureAttack(const Attack& attack, const std::string& cpus,
   row.for_contrast = attack.for_contrast;
   // A daemon that is gone or silent is a figure, too.
   try {
-    const double daemons_own = MeasureQuiet(attack, seconds, &row);
     for (int round = 0; round < kRounds; ++round) {
-      const double taken = MeasureBeside(attack, seconds, daemons_own, &row);
+      const CpuUse daemons_own = MeasureQuiet(attack, seconds, &row);
+      const Taken taken = MeasureBeside(attack, seconds, daemons_own, &row);
       MeasureBurnt(attack, seconds, taken, &row);
     }
     Judge(&row);
@@ -185,9 +194,9 @@ Row MeasureAttack(const Attack& attack, const std::string& cpus,
 void Table::PrintHead() {
   std::printf(
       "The neighbour's run in ms, p50/p99: with nothing beside it, beside a "
-      "burner of the attack's\nCPU time, and beside the attack, whose p99 is "
-      "to be at most %.1f x. The daemon is to be as before\nwithin %.0f "
-      "ms.\n\n",
+      "burner of the attack's\nCPU time that sleeps as often, and beside the "
+      "attack, whose p99 is to be at most %.1f x the larger\nof these. The "
+      "daemon is to be as before within %.0f ms.\n\n",
       kMostRatio, kMostBack * 1e3);
   std::printf(kFormat, "attack", "CPUs", "quiet", "burner", "attack", "x",
               "gap, ms", "errors", "RSS/most MiB", "CPU: +d", "back ms",
@@ -195,22 +204,22 @@ void Table::PrintHead() {
 }
 
 void Table::Add(const Row& row) {
-  const auto times = [](const Serving& serving) {
-    return Text("%.2f/%.2f", serving.p50_ms, serving.p99_ms);
+  const auto times = [](const Rounds& rounds) {
+    return Text("%.2f/%.2f", rounds.all().p50_ms, rounds.all().p99_ms);
   };
   const double back = row.back_ms < 0 || row.next_ms < 0
                           ? -1
                           : std::max(row.back_ms, row.next_ms);
-  std::printf(
-      kFormat, row.name.c_str(), row.cpus.c_str(), times(row.quiet).c_str(),
-      times(row.burnt.all()).c_str(), times(row.attacked.all()).c_str(),
-      Text("%.2f", row.ratio()).c_str(),
-      Text("%.0f", row.attacked.all().gap_ms).c_str(),
-      Text("%d/%d", row.attacked.all().errors, row.attacked.all().wrong)
-          .c_str(),
-      Text("%.0f/%.0f", row.peak_mib, row.allowed_mib).c_str(),
-      Text("%.2f+%.2f", row.attackers_cpu, row.daemons_cpu).c_str(),
-      back < 0 ? "-" : Text("%.0f", back).c_str(), Verdict(row).c_str());
+  std::printf(kFormat, row.name.c_str(), row.cpus.c_str(),
+              times(row.quiet).c_str(), times(row.burnt).c_str(),
+              times(row.attacked).c_str(), Text("%.2f", row.ratio()).c_str(),
+              Text("%.0f", row.attacked.all().gap_ms).c_str(),
+              Text("%d/%d", row.attacked.all().errors, row.attacked.all().wrong)
+                  .c_str(),
+              Text("%.0f/%.0f", row.peak_mib, row.allowed_mib).c_str(),
+              Text("%.2f+%.2f", row.attackers.cpu, row.daemons.cpu).c_str(),
+              back < 0 ? "-" : Text("%.0f", back).c_str(),
+              Verdict(row).c_str());
   std::fflush(stdout);
   all_hold_ = all_hold_ && (row.holds() || row.for_contrast);
   rows_.push_back({{"attack", row.name},
@@ -220,8 +229,10 @@ void Table::Add(const Row& row) {
                    {"burner", ToJson(row.burnt)},
                    {"attacked", ToJson(row.attacked)},
                    {"p99_ratio", row.ratio()},
-                   {"attackers_cpus", row.attackers_cpu},
-                   {"daemons_cpus", row.daemons_cpu},
+                   {"attackers_cpus", row.attackers.cpu},
+                   {"attackers_sleeps", row.attackers.sleeps},
+                   {"daemons_cpus", row.daemons.cpu},
+                   {"daemons_sleeps", row.daemons.sleeps},
                    {"peak_mib", row.peak_mib},
                    {"allowed_mib", row.allowed_mib},
                    {"as_before_ms", row.back_ms},

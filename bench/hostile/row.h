@@ -1,14 +1,17 @@
-// One attack, measured: the neighbour and the daemon beside it, and beside
-// processes that burn as much of the CPUs and leave the daemon alone.
+// One attack, measured: the neighbour and the daemon beside it, beside nothing,
+// and beside processes that burn as much of the CPUs and leave the daemon
+// alone.
 
 #ifndef BENCH_HOSTILE_ROW_H_
 #define BENCH_HOSTILE_ROW_H_
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "bench/hostile/attack.h"
+#include "bench/hostile/cpu_use.h"
 #include "bench/hostile/neighbour.h"
 
 namespace rknnd::bench {
@@ -28,19 +31,24 @@ class Rounds {
 
 struct Row {
   std::string name, cpus, announced;
-  Serving quiet;  // nothing beside it
+  Rounds quiet;  // nothing beside it
   Rounds burnt, attacked;
-  double attackers_cpu = 0, daemons_cpu = 0;  // CPUs, for the attack
+  // In a second, for the attack; the most of the rounds.
+  CpuUse attackers, daemons;
   double peak_mib = 0, allowed_mib = 0;
   double back_ms = -1, next_ms = -1;  // the longest; -1: not at all
   std::string misses;                 // "" where all of it holds
   bool for_contrast = false;          // nothing of the daemon's is measured
 
   [[nodiscard]] bool holds() const { return misses.empty(); }
-  // The p99 beside the attack, of the one beside the burner; 0: there is none.
+  // What the p99 may be while nobody attacks.
+  [[nodiscard]] double undisturbed_ms() const {
+    return std::max(quiet.all().p99_ms, burnt.all().p99_ms);
+  }
+  // The p99 beside the attack, of that; 0: there is none.
   [[nodiscard]] double ratio() const {
-    const double burner = burnt.all().p99_ms;
-    return burner > 0 ? attacked.all().p99_ms / burner : 0;
+    const double undisturbed = undisturbed_ms();
+    return undisturbed > 0 ? attacked.all().p99_ms / undisturbed : 0;
   }
 };
 
