@@ -36,8 +36,21 @@ class RateLimit {
       }
     }
   }
+  // How long one more would have to wait; nothing is counted.
+  [[nodiscard]] Nanoseconds Wait(Nanoseconds now) const {
+    const Nanoseconds then = std::max(rested_at(), now) + interval_;
+    return std::max<Nanoseconds>(then - now - at_once_ * interval_, 0);
+  }
+  // Nothing that was counted matters any more.
+  [[nodiscard]] bool IsRested(Nanoseconds now) const {
+    return rested_at() <= now;
+  }
 
  private:
+  [[nodiscard]] Nanoseconds rested_at() const {
+    return rested_at_.load(std::memory_order_relaxed);
+  }
+
   const uint32_t at_once_;
   const Nanoseconds interval_;
   std::atomic<Nanoseconds> rested_at_{0};
@@ -49,20 +62,22 @@ class RateLimits {
   RateLimits(uint32_t at_once, Nanoseconds interval)
       : at_once_(at_once), interval_(interval) {}
 
-  // Forgotten, with what it has counted, when nobody holds it any more.
-  std::shared_ptr<RateLimit> Of(const std::string& name) {
-    if (auto known = limits_[name].lock()) return known;
-    std::erase_if(limits_,
-                  [](const auto& limit) { return limit.second.expired(); });
-    auto limit = std::make_shared<RateLimit>(at_once_, interval_);
-    limits_[name] = limit;
-    return limit;
+  // Forgotten once nobody holds it any more and it has rested: who goes and
+  // comes again has no more than who stays.
+  std::shared_ptr<RateLimit> Of(const std::string& name, Nanoseconds now) {
+    if (const auto known = limits_.find(name); known != limits_.end()) {
+      return known->second;
+    }
+    std::erase_if(limits_, [now](const auto& limit) {
+      return limit.second.use_count() == 1 && limit.second->IsRested(now);
+    });
+    return limits_[name] = std::make_shared<RateLimit>(at_once_, interval_);
   }
 
  private:
   const uint32_t at_once_;
   const Nanoseconds interval_;
-  std::map<std::string, std::weak_ptr<RateLimit>> limits_;
+  std::map<std::string, std::shared_ptr<RateLimit>> limits_;
 };
 
 }  // namespace rknnd::base

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 namespace rknnd::base {
 namespace {
 
@@ -45,15 +47,44 @@ TEST_F(RateLimitTest, RestGivesBackNoMoreThanThereWas) {
   EXPECT_EQ(limit_.Take(late), kInterval);
 }
 
-TEST(RateLimitsTest, EachNameHasItsOwnWhileSomebodyHoldsIt) {
+TEST_F(RateLimitTest, WaitSaysWhatTakeWouldAndCountsNothing) {
+  for (uint32_t i = 0; i < kAtOnce; ++i) {
+    ASSERT_EQ(limit_.Wait(kStart), 0);
+    ASSERT_EQ(limit_.Take(kStart), 0);
+  }
+  EXPECT_EQ(limit_.Wait(kStart), kInterval);
+  EXPECT_EQ(limit_.Wait(kStart), kInterval);
+  EXPECT_EQ(limit_.Wait(kStart + kInterval), 0);
+  EXPECT_FALSE(limit_.IsRested(kStart + kAtOnce * kInterval - 1));
+  EXPECT_TRUE(limit_.IsRested(kStart + kAtOnce * kInterval));
+}
+
+TEST(RateLimitsTest, EachNameHasItsOwn) {
   RateLimits limits(1, kInterval);
-  auto one = limits.Of("one");
-  EXPECT_EQ(one->Take(kStart), 0);
-  EXPECT_EQ(limits.Of("one")->Take(kStart), kInterval);
-  EXPECT_EQ(limits.Of("another")->Take(kStart), 0);
-  EXPECT_EQ(limits.Of("another")->Take(kStart), 0);
-  one.reset();
-  EXPECT_EQ(limits.Of("one")->Take(kStart), 0);
+  EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), 0);
+  EXPECT_EQ(limits.Of("another", kStart)->Take(kStart), 0);
+  EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), kInterval);
+}
+
+TEST(RateLimitsTest, WhoGoesAndComesAgainHasNoMoreThanWhoStays) {
+  RateLimits limits(1, kInterval);
+  EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), 0);
+  // Where those that are not needed are forgotten.
+  static_cast<void>(limits.Of("another", kStart));
+  EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), kInterval);
+  const auto held = limits.Of("one", kStart);
+  static_cast<void>(limits.Of("a third", kStart + kInterval));
+  EXPECT_EQ(limits.Of("one", kStart + kInterval), held);
+}
+
+TEST(RateLimitsTest, WhoIsGoneAndHasRestedIsForgotten) {
+  RateLimits limits(1, kInterval);
+  const std::weak_ptr<RateLimit> gone = limits.Of("one", kStart);
+  EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), 0);
+  static_cast<void>(limits.Of("another", kStart));
+  EXPECT_FALSE(gone.expired());
+  static_cast<void>(limits.Of("a third", kStart + kInterval));
+  EXPECT_TRUE(gone.expired());
 }
 
 }  // namespace

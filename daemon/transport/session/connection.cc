@@ -99,6 +99,9 @@ Connection::Connection(const Environment& environment, ConnectionOwner* owner,
   if (environment_.notices != nullptr) {
     notices_ = environment_.notices->Of(closes_for_);
   }
+  if (environment_.paces != nullptr) {
+    pace_ = environment_.paces->Of(closes_for_, environment_.loop->Now());
+  }
 }
 
 Connection::~Connection() = default;
@@ -150,6 +153,9 @@ void Connection::Close(const absl::Status& reason) {
 
 void Connection::End(const absl::Status& reason) {
   const bool was_open = state_ == State::kOpen;
+  if (pace_ && !owner_->IsAlone(this)) {
+    pace_->CountEnd(environment_.loop->Now());
+  }
   // 1. Nothing comes in any more.
   state_ = State::kClosed;
   if (hello_timer_ != 0) environment_.loop->CancelTimer(hello_timer_);
@@ -195,7 +201,7 @@ void Connection::OnSocket(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
   if (closing_) return;
   if ((events & EPOLLIN) != 0) {
-    if (Pauses() || AsksTooOften()) return;
+    if (Pauses() || IsTooFast()) return;
     Guarded([this] { Receive(); });
     if (state_ != State::kClosed && !closes_for_.empty() &&
         !environment_.user_threads->HasRoom(closes_for_)) {
@@ -219,11 +225,12 @@ bool Connection::Pauses() {
   return true;
 }
 
-bool Connection::AsksTooOften() {
+bool Connection::IsTooFast() {
   // Nobody is disturbed by who is alone.
-  if (notices_ == nullptr || owner_->IsAlone()) return false;
+  if (!pace_ || owner_->IsAlone(this)) return false;
+  const base::Nanoseconds now = environment_.loop->Now();
   const base::Nanoseconds pause =
-      notices_->TakeRequest(environment_.loop->Now());
+      state_ == State::kHello ? pace_->HelloWait(now) : pace_->TakeRequest(now);
   if (pause == 0) return false;
   PauseFor(pause);
   return true;

@@ -21,6 +21,7 @@
 #include "daemon/core/sessions/session.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/event_log.h"
+#include "daemon/transport/session/pace.h"
 #include "daemon/transport/session/requests.h"
 #include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/ring/ring_endpoint.h"
@@ -42,6 +43,7 @@ struct Environment {
   ShareSocketOwner* share_sockets = nullptr;  // the server itself
   UserThreads* user_threads = nullptr;        // the server's, or null
   NoticesByUser* notices = nullptr;           // of the same
+  Paces* paces = nullptr;                     // of the same
 };
 
 class Connection;
@@ -53,8 +55,8 @@ class ConnectionOwner {
   virtual void OnOpened(Connection* connection) = 0;
   // The last call for this connection; it may be released later, not at once.
   virtual void OnClosed(Connection* connection) = 0;
-  // Whether there is no more than one session.
-  [[nodiscard]] virtual bool IsAlone() const = 0;
+  // Whether there is no other session.
+  [[nodiscard]] virtual bool IsAlone(const Connection* connection) const = 0;
 };
 
 // Thread: loop.
@@ -91,8 +93,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Whether nothing is received for a while: a pause has begun, or does as its
   // user is late.
   bool Pauses();
-  // Counts a request; whether a pause begins instead.
-  bool AsksTooOften();
+  // Counts a request, or the Hello's turn has come; whether a pause begins
+  // instead.
+  bool IsTooFast();
   void PauseFor(base::Nanoseconds pause);
   void OnFrame(wire::Frame frame);
   void End(const absl::Status& reason);
@@ -130,6 +133,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // operators and our own process, who would hold up themselves.
   std::string closes_for_;
   std::shared_ptr<Notices> notices_;  // null where that is empty
+  std::optional<Pace> pace_;          // likewise
 
   State state_ = State::kHello;
   base::EventLoop::WatchId socket_watch_ = 0;

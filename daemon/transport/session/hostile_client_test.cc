@@ -19,7 +19,6 @@
 
 #include "base/posix/child_process.h"
 #include "base/posix/socket.h"
-#include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 
 namespace rknnd::transport::testing {
@@ -27,20 +26,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-// A socket at which processes of their own find the daemon.
-struct ServedFolder {
-  explicit ServedFolder(TestDaemon* daemon) {
-    daemon->RunOnLoop([this, daemon] {
-      auto listener = ListenAt(path, 0600);
-      ASSERT_TRUE(listener.ok()) << listener.status();
-      ASSERT_TRUE(daemon->server().Serve(*std::move(listener), false).ok());
-    });
-  }
-
-  const base::TemporaryFolder folder = *base::TemporaryFolder::Make();
-  const std::string path = folder.path() + "/session.sock";
-};
 
 class HostileClientTest : public ::testing::Test {
  protected:
@@ -332,65 +317,6 @@ TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
   }
   ASSERT_EQ(WEXITSTATUS(status), 0);
   ExpectOnlyNeighbourLeft();
-}
-
-TEST_F(HostileClientTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
-  const ServedFolder served(&daemon_);
-  auto link = base::SeqpacketPair();
-  ASSERT_TRUE(link.ok());
-  const auto step = [](const base::UniqueFd& with, bool begins) {
-    char byte = 0;
-    if (begins && write(with.get(), &byte, 1) != 1) _exit(1);
-    return read(with.get(), &byte, 1) == 1;
-  };
-  const pid_t client = fork();
-  if (client == 0) {
-    auto socket = base::ConnectUnix(served.path);
-    if (!socket.ok()) _exit(2);
-    TestClient asker(*std::move(socket));
-    // Until then the neighbour is alone.
-    asker.SayHello();
-    for (uint32_t i = 0; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
-    wire::Frame request;
-    request.verb = wire::Verb::kReleaseBuffer;
-    const int fd = asker.socket();
-    if (!wire::SendFrame(fd, request, base::Block::kYes).ok()) _exit(3);
-    step(link->first, /*begins=*/true);
-    pollfd answer{fd, POLLIN, 0};
-    if (poll(&answer, 1, 0) != 0) _exit(4);
-    step(link->first, /*begins=*/true);
-    _exit(wire::ReceiveFrame(fd, base::Block::kYes).ok() ? 0 : 5);
-  }
-  link->first.reset();
-  char byte = 0;
-  ASSERT_EQ(read(link->second.get(), &byte, 1), 1);
-  // It would have been answered.
-  for (int round = 0; round < 2; ++round) daemon_.RunOnLoop([] {});
-  ASSERT_TRUE(step(link->second, /*begins=*/true));
-  // Others are, meanwhile.
-  EXPECT_EQ(ConnectAndGreet().Allocate(0, 0), base::Code::kInvalidArgument);
-  daemon_.Advance(kRequestPause);
-  ASSERT_EQ(write(link->second.get(), &byte, 1), 1);
-  int status = 0;
-  ASSERT_EQ(waitpid(client, &status, 0), client);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-}
-
-TEST(ServerLimitsTest, WhoIsAloneAsksAsOftenAsHeLikes) {
-  TestDaemon daemon;
-  const ServedFolder served(&daemon);
-  const pid_t client = fork();
-  if (client == 0) {
-    auto socket = base::ConnectUnix(served.path);
-    if (!socket.ok()) _exit(1);
-    TestClient asker(*std::move(socket));
-    asker.SayHello();
-    for (uint32_t i = 0; i <= kRequestsAtOnce; ++i) asker.Allocate(0, 0);
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(client, &status, 0), client);
-  EXPECT_EQ(status, 0);
 }
 
 TEST(ServerLimitsTest, PendingOnesBeyondTheLimitTurnAwayTheOldest) {

@@ -46,6 +46,7 @@ SessionServer::SessionServer(const Environment& environment,
         with_sockets.share_sockets = this;
         with_sockets.user_threads = user_threads_.get();
         with_sockets.notices = &notices_;
+        with_sockets.paces = &paces_;
         return with_sockets;
       }()),
       limits_(limits) {}

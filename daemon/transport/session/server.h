@@ -21,6 +21,7 @@
 #include "base/posix/unique_fd.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/connection.h"
+#include "daemon/transport/session/pace.h"
 #include "daemon/transport/session/ring/notices.h"
 #include "daemon/transport/session/share_sockets.h"
 #include "daemon/transport/session/user_threads.h"
@@ -77,7 +78,9 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
 
   void OnOpened(Connection* connection) override;
   void OnClosed(Connection* connection) override;
-  [[nodiscard]] bool IsAlone() const override { return sessions_ <= 1; }
+  [[nodiscard]] bool IsAlone(const Connection* connection) const override {
+    return sessions_ == (connection->session() != 0 ? 1 : 0);
+  }
 
   absl::StatusOr<uint64_t> OpenShareSocket(
       base::UniqueFd listener,
@@ -112,6 +115,7 @@ class SessionServer final : public ConnectionOwner, public ShareSocketOwner {
   const std::shared_ptr<UserThreads> user_threads_ =
       std::make_shared<UserThreads>();
   NoticesByUser notices_;
+  Paces paces_;
   const Environment environment_;
   ServerLimits limits_;
   std::map<ListenerId, Listener> listeners_;

@@ -89,7 +89,7 @@ bool Relay::MayOpen(uint32_t resets, base::RateLimit* host) const {
 }
 
 std::shared_ptr<base::RateLimit> Relay::ResetsOf(const std::string& host) {
-  if (!host.empty()) return resets_.Of(host);
+  if (!host.empty()) return resets_.Of(host, clock_->Now());
   return std::make_shared<base::RateLimit>(options_.resets_at_once,
                                            options_.reset_interval);
 }

@@ -6,8 +6,7 @@
 // user who has taken too much of the time of the loop or of workers in this way
 // is late from then on, as long as the daemon lives: a thread of its own tells
 // it, its requests are received with pauses between them, and its fences are
-// signalled with longer ones. It holds up itself. So does a user who asks more
-// often than any program needs to: each answer wakes a program as well.
+// signalled with longer ones. It holds up itself.
 //
 // What is left: what a user could make last before that, which is one call of
 // each thread of the daemon; then a fiftieth of the loop's time, and one part
@@ -25,7 +24,6 @@
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/mutex.h"
-#include "base/posix/rate_limit.h"
 #include "base/values/expected.h"
 #include "daemon/core/terms/types.h"
 #include "daemon/transport/session/event_log.h"
@@ -47,14 +45,6 @@ class LoopLink {
   base::EventLoop* loop_ RKNND_GUARDED_BY(mutex_);
 };
 
-// What the sessions of a user may ask together, beside their runs: sixteen
-// cameras that import a buffer for each frame, and release it, ask a thousand
-// times a second.
-inline constexpr uint32_t kRequestsAtOnce = 1000;
-inline constexpr base::Nanoseconds kRequestInterval = 500 * base::kMicrosecond;
-// Of who asks more often.
-inline constexpr base::Nanoseconds kRequestPause = base::kMillisecond;
-
 // Of one user. Thread: any.
 class Notices final : public core::FenceOwner {
  public:
@@ -72,11 +62,6 @@ class Notices final : public core::FenceOwner {
   }
   // How long nothing is to be received of a user who is late.
   [[nodiscard]] base::Nanoseconds Pause();
-  // 0: a request may be received `now`, and is counted. Else none is to be for
-  // so long, but then several at once.
-  [[nodiscard]] base::Nanoseconds TakeRequest(base::Nanoseconds now) {
-    return requests_.Take(now) == 0 ? 0 : kRequestPause;
-  }
   // Calls `send`, which does not block, or receives, and times it.
   template <class F>
   auto Now(const F& send) {
@@ -112,7 +97,6 @@ class Notices final : public core::FenceOwner {
   const std::shared_ptr<UserThreads> threads_;
   const std::shared_ptr<LoopLink> loop_;
   FailureLog* const failures_;
-  base::RateLimit requests_{kRequestsAtOnce, kRequestInterval};
   std::atomic<bool> late_{false};
   base::Mutex mutex_;
   base::Nanoseconds taken_ RKNND_GUARDED_BY(mutex_) = 0;  // lately

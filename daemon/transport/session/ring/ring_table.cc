@@ -46,7 +46,7 @@ absl::Status RingTable::Add(core::SessionId session,
   slot.session = session;
   slot.ring = std::move(ring);
   slot.ring->set_number(number);
-  slot.submits = limits_.Of(user);
+  slot.submits = limits_.Of(user, clock_->Now());
   slot.state = State::kDoorbell;
   slot.budget = kBudget;
   slot.penalty = 0;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/posix/child_process.h"
 #include "base/posix/clock.h"
 #include "base/posix/event_loop.h"
 #include "base/posix/mapping.h"
@@ -97,6 +98,20 @@ class TestDaemon {
   std::optional<FailureLog> failures_;
   std::unique_ptr<SessionServer> server_;
   std::thread loop_thread_, loader_thread_, pager_thread_;
+};
+
+// A socket at which processes of their own find the daemon.
+struct ServedFolder {
+  explicit ServedFolder(TestDaemon* daemon) {
+    daemon->RunOnLoop([this, daemon] {
+      auto listener = ListenAt(path, 0600);
+      ASSERT_TRUE(listener.ok()) << listener.status();
+      ASSERT_TRUE(daemon->server().Serve(*std::move(listener), false).ok());
+    });
+  }
+
+  const base::TemporaryFolder folder = *base::TemporaryFolder::Make();
+  const std::string path = folder.path() + "/session.sock";
 };
 
 // One end of a connection.
