@@ -351,8 +351,9 @@ typedef struct rknnd_run_options {
   uint32_t use_fence_in;
   int32_t* fence_out;  // gets a descriptor that can be read once the run has
                        // ended, however, or when the daemon has died: a wait
-                       // for the run then says. The caller closes it. NULL:
-                       // none is made
+                       // for the run then says. It can be read a moment after
+                       // the run's completion can be had. The caller closes it.
+                       // NULL: none is made
   rknnd_queue queue;   // its completion goes there; 0: to rknnd_wait
   rknnd_callback callback;  // with a queue: called by rknnd_dispatch
   void* user;

@@ -40,11 +40,11 @@ std::string LinkOf(int fd) {
   return size <= 0 ? "" : std::string(link.data(), static_cast<size_t>(size));
 }
 
-// Asks no file system for news, which for one in user space would be to wait
-// for its owner.
 // The set that this worker waits in; -1: it is no worker.
 thread_local int epoll_of_thread = -1;
 
+// Asks no file system for news, which for one in user space would be to wait
+// for its owner.
 bool IsFifo(int fd) {
   struct statx status {};
   return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
