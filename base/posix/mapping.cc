@@ -19,16 +19,18 @@
 #include <vector>
 
 #include "base/posix/mutex.h"
+#include "base/posix/time_slice.h"
 #include "base/posix/unique_fd.h"
 
 namespace rknnd::base {
 namespace {
 
-// Other threads can neither map nor unmap while the kernel populates: after so
-// much, about a millisecond, they have their turn. A multiple of any page.
+// Other threads can neither map nor unmap while the kernel populates, nor run
+// on this CPU: after so much, some tenths of a millisecond, they have their
+// turn. A multiple of any page.
 constexpr size_t kPopulateStep = size_t{1} << 20;
 // Likewise while it unmaps, which is faster.
-constexpr size_t kUnmapStep = size_t{8} << 20;
+constexpr size_t kUnmapStep = size_t{2} << 20;
 
 // Of Linux 5.14; the boards' 5.10 answers EINVAL.
 #ifndef MADV_POPULATE_READ
@@ -111,6 +113,7 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 Mapping::~Mapping() {
   if (data_ == nullptr) return;
   for (size_t at = 0; at < size_; at += kUnmapStep) {
+    if (at > 0) EndTurn();
     Unmap(data_ + at, std::min(kUnmapStep, size_ - at));
   }
   live.fetch_sub(1, std::memory_order_relaxed);
@@ -172,6 +175,7 @@ Expected<void> Mapping::Populate(Access access) {
       access == Access::kRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
   int result = 0;
   for (size_t at = 0; at < size_ && result == 0; at += kPopulateStep) {
+    if (at > 0) EndTurn();
     const size_t step = std::min(kPopulateStep, size_ - at);
     do {
       result = madvise(data_ + at, step, advice);

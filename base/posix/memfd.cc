@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "base/posix/time_slice.h"
+
 namespace rknnd::base {
 namespace {
 
@@ -101,6 +103,7 @@ Expected<void> FillMemfd(int fd, uint64_t size) {
                         "fill a memfd of " + std::to_string(size) + " bytes");
     }
     at += static_cast<uint64_t>(put);
+    EndTurn();
   }
   return {};
 }

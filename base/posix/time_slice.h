@@ -4,6 +4,8 @@
 #ifndef BASE_POSIX_TIME_SLICE_H_
 #define BASE_POSIX_TIME_SLICE_H_
 
+#include <sched.h>
+
 #include "base/posix/clock.h"
 
 namespace rknnd::base {
@@ -19,6 +21,11 @@ inline constexpr Nanoseconds kShortestSlice = 100 * kMicrosecond;
 bool AskForSlice(Nanoseconds length);
 // That of the calling thread; 0: this kernel does not say.
 Nanoseconds Slice();
+
+// Between two pieces of work that takes long: who waits for this CPU has it
+// now. He would have it with the kernel's next tick, which is 4 ms away or
+// more, if a worker that he woke had taken it from him before.
+inline void EndTurn() { sched_yield(); }
 
 }  // namespace rknnd::base
 

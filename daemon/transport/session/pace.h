@@ -25,10 +25,11 @@ inline constexpr base::Nanoseconds kRequestInterval = 500 * base::kMicrosecond;
 // Of who asks more often: several of its requests are received then.
 inline constexpr base::Nanoseconds kRequestPause = base::kMillisecond;
 // How many of its connections may end before the next one waits: a pipeline's
-// worth of processes that start again, and then fifty in a second. Those that
-// stay may be as many as there is room for.
+// worth of processes that start again, and then sixty in a second. Those that
+// stay may be as many as there is room for. No part or multiple of a camera's
+// period, so that who always waits does not meet each of its frames.
 inline constexpr uint32_t kEndsAtOnce = 100;
-inline constexpr base::Nanoseconds kEndInterval = 20 * base::kMillisecond;
+inline constexpr base::Nanoseconds kEndInterval = 17 * base::kMillisecond;
 
 // Of one user. Thread: any.
 class Pace {
