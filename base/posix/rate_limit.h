@@ -36,6 +36,18 @@ class RateLimit {
       }
     }
   }
+  // Counts so many that have happened whether there is room or not. What comes
+  // later waits for them, but for no more than these if others came before.
+  void Charge(Nanoseconds now, uint32_t count = 1) {
+    Nanoseconds rested_at = rested_at_.load(std::memory_order_relaxed);
+    Nanoseconds then = 0;
+    do {
+      then = std::max(rested_at, std::min(std::max(rested_at, now),
+                                          now + at_once_ * interval_) +
+                                     count * interval_);
+    } while (!rested_at_.compare_exchange_weak(rested_at, then,
+                                               std::memory_order_relaxed));
+  }
   // How long one more would have to wait; nothing is counted.
   [[nodiscard]] Nanoseconds Wait(Nanoseconds now) const {
     const Nanoseconds then = std::max(rested_at(), now) + interval_;

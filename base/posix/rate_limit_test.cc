@@ -59,6 +59,19 @@ TEST_F(RateLimitTest, WaitSaysWhatTakeWouldAndCountsNothing) {
   EXPECT_TRUE(limit_.IsRested(kStart + kAtOnce * kInterval));
 }
 
+TEST_F(RateLimitTest, WhatIsChargedIsWaitedForButOnlyOnce) {
+  limit_.Charge(kStart, kAtOnce - 1);
+  EXPECT_EQ(limit_.Wait(kStart), 0);
+  limit_.Charge(kStart, 31);
+  EXPECT_EQ(limit_.Wait(kStart), 31 * kInterval);
+  // Beyond that there is no more to wait for than there is already.
+  limit_.Charge(kStart, 31);
+  limit_.Charge(kStart);
+  EXPECT_EQ(limit_.Wait(kStart), 32 * kInterval);
+  EXPECT_EQ(limit_.Wait(kStart + 32 * kInterval), 0);
+  EXPECT_EQ(limit_.Take(kStart + 31 * kInterval), kInterval);
+}
+
 TEST(RateLimitsTest, EachNameHasItsOwn) {
   RateLimits limits(1, kInterval);
   EXPECT_EQ(limits.Of("one", kStart)->Take(kStart), 0);

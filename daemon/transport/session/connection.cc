@@ -154,7 +154,7 @@ void Connection::Close(const absl::Status& reason) {
 void Connection::End(const absl::Status& reason) {
   const bool was_open = state_ == State::kOpen;
   if (pace_ && !owner_->IsAlone(this)) {
-    pace_->CountEnd(environment_.loop->Now());
+    pace_->CountEnd(environment_.loop->Now(), absl::IsDataLoss(reason));
   }
   // 1. Nothing comes in any more.
   state_ = State::kClosed;

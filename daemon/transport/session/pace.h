@@ -31,6 +31,10 @@ inline constexpr base::Nanoseconds kRequestPause = base::kMillisecond;
 inline constexpr uint32_t kEndsAtOnce = 100;
 inline constexpr base::Nanoseconds kEndInterval = 17 * base::kMillisecond;
 
+// One that broke the protocol counts for so many, half a second: no program
+// that means well does, and each goes and comes back at once.
+inline constexpr uint32_t kEndsOfViolation = 30;
+
 // Of one user. Thread: any.
 class Pace {
  public:
@@ -47,8 +51,10 @@ class Pace {
   [[nodiscard]] base::Nanoseconds HelloWait(base::Nanoseconds now) const {
     return ends_->Wait(now);
   }
-  // A connection has ended.
-  void CountEnd(base::Nanoseconds now) { static_cast<void>(ends_->Take(now)); }
+  // A connection has ended, by breaking the protocol or otherwise.
+  void CountEnd(base::Nanoseconds now, bool violation) {
+    ends_->Charge(now, violation ? kEndsOfViolation : 1);
+  }
 
  private:
   std::shared_ptr<base::RateLimit> requests_, ends_;

@@ -56,6 +56,14 @@ void ExpectLateAnswer(const TestClient& client, const wire::Frame& request,
   if (!wire::ReceiveFrame(client.socket(), base::Block::kYes).ok()) _exit(6);
 }
 
+wire::Frame Hello() {
+  wire::Hello hello{};
+  hello.protocol_min = hello.protocol_max = 1;
+  wire::Frame frame;
+  frame.body = *wire::Encode(hello);
+  return frame;
+}
+
 class PaceTest : public ::testing::Test {
  protected:
   // Another process at `work`; it ends with 0 where that returns.
@@ -132,14 +140,10 @@ TEST_F(PaceTest, UserWhoseConnectionsEndTooOftenWaitsWithTheNext) {
   ASSERT_EQ(neighbour.SayHello().code, base::Code::kOk);
   Begin([this](const Steps& steps) {
     // Those that stay may be as many as they like.
-    Crowd(kEndsAtOnce + 1, steps).clear();
+    Crowd(kEndsAtOnce, steps).clear();
     steps.Tell();
     if (!steps.Await()) _exit(8);
-    wire::Hello hello{};
-    hello.protocol_min = hello.protocol_max = 1;
-    wire::Frame frame;
-    frame.body = *wire::Encode(hello);
-    ExpectLateAnswer(Connected(served_.path), frame, steps);
+    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
   });
   LetCrowdIn();
   ASSERT_TRUE(steps().Await());
@@ -147,6 +151,27 @@ TEST_F(PaceTest, UserWhoseConnectionsEndTooOftenWaitsWithTheNext) {
       [](const core::StatusReport& status) { return status.sessions == 1; });
   steps().Tell();
   AnswerAfter(kEndInterval);
+  ExpectRightEnd();
+}
+
+TEST_F(PaceTest, UserWhoBreaksTheProtocolWaitsForManyEnds) {
+  constexpr uint32_t kViolations = kEndsAtOnce / kEndsOfViolation + 1;
+  TestClient neighbour(daemon_.Connect());
+  ASSERT_EQ(neighbour.SayHello().code, base::Code::kOk);
+  const std::vector<std::byte> noise(500, std::byte{0xA5});
+  Begin([&](const Steps& steps) {
+    for (uint32_t i = 0; i < kViolations; ++i) {
+      TestClient noisy = Connected(served_.path);
+      if (!base::SendMessage(noisy.socket(), noise, {}, base::Block::kYes)
+               .ok()) {
+        _exit(8);
+      }
+      noisy.ExpectEnd();
+    }
+    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
+  });
+  AnswerAfter((kViolations * kEndsOfViolation + 1 - kEndsAtOnce) *
+              kEndInterval);
   ExpectRightEnd();
 }
 
