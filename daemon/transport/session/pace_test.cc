@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/posix/child_process.h"
 #include "base/posix/socket.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 
@@ -66,26 +68,44 @@ wire::Frame Hello() {
 
 class PaceTest : public ::testing::Test {
  protected:
-  // Another process at `work`; it ends with 0 where that returns.
+  // Another process at `work`; it ends with 0 where that returns. It is made
+  // before the daemon has threads, which may hold a lock of the allocator.
   void Begin(const std::function<void(const Steps&)>& work) {
     ASSERT_TRUE(link_.ok());
     client_ = fork();
-    if (client_ != 0) return link_->first.reset();
-    link_->second.reset();
-    work(Steps(link_->first.get()));
-    _exit(0);
+    if (client_ == 0) {
+      link_->second.reset();
+      const Steps steps(link_->first.get());
+      if (!steps.Await()) _exit(9);
+      work(steps);
+      _exit(0);
+    }
+    link_->first.reset();
+    daemon_.emplace();
+    daemon_->RunOnLoop([this] {
+      auto listener = ListenAt(path_, 0600);
+      ASSERT_TRUE(listener.ok()) << listener.status();
+      ASSERT_TRUE(daemon_->server().Serve(*std::move(listener), false).ok());
+    });
+  }
+  void Go(bool with_neighbour) {
+    if (with_neighbour) {
+      neighbour_.emplace(daemon_->Connect());
+      ASSERT_EQ(neighbour_->SayHello().code, base::Code::kOk);
+    }
+    steps().Tell();
   }
   [[nodiscard]] Steps steps() const { return Steps(link_->second.get()); }
   // What ExpectLateAnswer expects, which is answered after `pause`.
   void AnswerAfter(base::Nanoseconds pause) {
     ASSERT_TRUE(steps().Await());
     // It would have been answered.
-    for (int round = 0; round < 2; ++round) daemon_.RunOnLoop([] {});
+    for (int round = 0; round < 2; ++round) daemon_->RunOnLoop([] {});
     steps().Tell();
     ASSERT_TRUE(steps().Await());
     // Others are, meanwhile.
-    EXPECT_EQ(TestClient(daemon_.Connect()).SayHello().code, base::Code::kOk);
-    daemon_.Advance(pause);
+    EXPECT_EQ(TestClient(daemon_->Connect()).SayHello().code, base::Code::kOk);
+    daemon_->Advance(pause);
   }
   void ExpectRightEnd() {
     int status = 0;
@@ -102,52 +122,52 @@ class PaceTest : public ::testing::Test {
         steps.Tell();
         if (!steps.Await()) _exit(7);
       }
-      crowd.push_back(Connected(served_.path));
+      crowd.push_back(Connected(path_));
       crowd.back().SayHello();
     }
     return crowd;
   }
   void LetCrowdIn() {
     ASSERT_TRUE(steps().Await());
-    daemon_.Advance(kAcceptedAtOnce * kAcceptInterval);
+    daemon_->Advance(kAcceptedAtOnce * kAcceptInterval);
     steps().Tell();
   }
 
-  TestDaemon daemon_;
-  const ServedFolder served_{&daemon_};
+  const base::TemporaryFolder folder_ = *base::TemporaryFolder::Make();
+  const std::string path_ = folder_.path() + "/session.sock";
+  std::optional<TestDaemon> daemon_;
+  std::optional<TestClient> neighbour_;  // goes first
   base::Expected<std::pair<base::UniqueFd, base::UniqueFd>> link_ =
       base::SeqpacketPair();
   pid_t client_ = 0;
 };
 
 TEST_F(PaceTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
-  TestClient neighbour(daemon_.Connect());
-  ASSERT_EQ(neighbour.SayHello().code, base::Code::kOk);
   Begin([this](const Steps& steps) {
-    TestClient asker = Connected(served_.path);
+    TestClient asker = Connected(path_);
     asker.SayHello();
     for (uint32_t i = 0; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
     wire::Frame request;
     request.verb = wire::Verb::kReleaseBuffer;
     ExpectLateAnswer(asker, request, steps);
   });
+  Go(/*with_neighbour=*/true);
   AnswerAfter(kRequestPause);
   ExpectRightEnd();
 }
 
 TEST_F(PaceTest, UserWhoseConnectionsEndTooOftenWaitsWithTheNext) {
-  TestClient neighbour(daemon_.Connect());
-  ASSERT_EQ(neighbour.SayHello().code, base::Code::kOk);
   Begin([this](const Steps& steps) {
     // Those that stay may be as many as they like.
     Crowd(kEndsAtOnce, steps).clear();
     steps.Tell();
     if (!steps.Await()) _exit(8);
-    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
+    ExpectLateAnswer(Connected(path_), Hello(), steps);
   });
+  Go(/*with_neighbour=*/true);
   LetCrowdIn();
   ASSERT_TRUE(steps().Await());
-  daemon_.WaitUntil(
+  daemon_->WaitUntil(
       [](const core::StatusReport& status) { return status.sessions == 1; });
   steps().Tell();
   AnswerAfter(kEndInterval);
@@ -156,20 +176,19 @@ TEST_F(PaceTest, UserWhoseConnectionsEndTooOftenWaitsWithTheNext) {
 
 TEST_F(PaceTest, UserWhoBreaksTheProtocolWaitsForManyEnds) {
   constexpr uint32_t kViolations = kEndsAtOnce / kEndsOfViolation + 1;
-  TestClient neighbour(daemon_.Connect());
-  ASSERT_EQ(neighbour.SayHello().code, base::Code::kOk);
   const std::vector<std::byte> noise(500, std::byte{0xA5});
   Begin([&](const Steps& steps) {
     for (uint32_t i = 0; i < kViolations; ++i) {
-      TestClient noisy = Connected(served_.path);
+      TestClient noisy = Connected(path_);
       if (!base::SendMessage(noisy.socket(), noise, {}, base::Block::kYes)
                .ok()) {
         _exit(8);
       }
       noisy.ExpectEnd();
     }
-    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
+    ExpectLateAnswer(Connected(path_), Hello(), steps);
   });
+  Go(/*with_neighbour=*/true);
   AnswerAfter((kViolations * kEndsOfViolation + 1 - kEndsAtOnce) *
               kEndInterval);
   ExpectRightEnd();
@@ -182,12 +201,13 @@ TEST_F(PaceTest, WhoIsAloneIsAsFastAsHeLikes) {
         steps.Tell();
         if (!steps.Await()) _exit(7);
       }
-      Connected(served_.path).SayHello();
+      Connected(path_).SayHello();
     }
-    TestClient asker = Connected(served_.path);
+    TestClient asker = Connected(path_);
     asker.SayHello();
     for (uint32_t i = 0; i <= kRequestsAtOnce; ++i) asker.Allocate(0, 0);
   });
+  Go(/*with_neighbour=*/false);
   LetCrowdIn();
   ExpectRightEnd();
 }
