@@ -23,8 +23,8 @@ bool AskForSlice(Nanoseconds length);
 Nanoseconds Slice();
 
 // Between two pieces of work that takes long: who waits for this CPU has it
-// now. He would have it with the kernel's next tick, which is 4 ms away or
-// more, if a worker that he woke had taken it from him before.
+// now. If a worker that it woke has taken the CPU from it before, it would have
+// to wait for the kernel's next tick, which may be 4 ms away.
 inline void EndTurn() { sched_yield(); }
 
 }  // namespace rknnd::base

@@ -93,8 +93,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Whether nothing is received for a while: a pause has begun, or does as its
   // user is late.
   bool Pauses();
-  // Counts a request, or the Hello's turn has come; whether a pause begins
-  // instead.
+  // Whether a pause begins because this user asks too often, or, before Hello,
+  // because its connections end too often. A request that may come is counted.
   bool IsTooFast();
   void PauseFor(base::Nanoseconds pause);
   void OnFrame(wire::Frame frame);

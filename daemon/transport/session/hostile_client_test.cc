@@ -284,7 +284,8 @@ TEST_F(HostileClientTest, ManyDeathsLeaveNoFd) {
 }
 
 TEST_F(HostileClientTest, SessionEndsWithItsProcessThoughAChildHoldsTheSocket) {
-  const ServedFolder served(&daemon_);
+  const ServedFolder served;
+  served.Serve(&daemon_);
   auto hold = base::SeqpacketPair();  // the grandchild ends when it closes
   ASSERT_TRUE(hold.ok());
   wire::Hello hello{};

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "base/posix/child_process.h"
 #include "base/posix/socket.h"
 #include "daemon/transport/session/testing/test_daemon.h"
 
@@ -82,11 +81,7 @@ class PaceTest : public ::testing::Test {
     }
     link_->first.reset();
     daemon_.emplace();
-    daemon_->RunOnLoop([this] {
-      auto listener = ListenAt(path_, 0600);
-      ASSERT_TRUE(listener.ok()) << listener.status();
-      ASSERT_TRUE(daemon_->server().Serve(*std::move(listener), false).ok());
-    });
+    served_.Serve(&*daemon_);
   }
   void Go(bool with_neighbour) {
     if (with_neighbour) {
@@ -113,16 +108,19 @@ class PaceTest : public ::testing::Test {
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
   }
-  // So many connections, those that are accepted at once first.
+  // Before the connection of this number: no more are accepted at once.
+  static void AwaitRoomFor(uint32_t number, const Steps& steps) {
+    if (number != kAcceptedAtOnce) return;
+    steps.Tell();
+    if (!steps.Await()) _exit(7);
+  }
+  // So many connections.
   [[nodiscard]] std::vector<TestClient> Crowd(uint32_t count,
                                               const Steps& steps) const {
     std::vector<TestClient> crowd;
     for (uint32_t i = 0; i < count; ++i) {
-      if (i == kAcceptedAtOnce) {
-        steps.Tell();
-        if (!steps.Await()) _exit(7);
-      }
-      crowd.push_back(Connected(path_));
+      AwaitRoomFor(i, steps);
+      crowd.push_back(Connected(served_.path));
       crowd.back().SayHello();
     }
     return crowd;
@@ -133,8 +131,7 @@ class PaceTest : public ::testing::Test {
     steps().Tell();
   }
 
-  const base::TemporaryFolder folder_ = *base::TemporaryFolder::Make();
-  const std::string path_ = folder_.path() + "/session.sock";
+  const ServedFolder served_;
   std::optional<TestDaemon> daemon_;
   std::optional<TestClient> neighbour_;  // goes first
   base::Expected<std::pair<base::UniqueFd, base::UniqueFd>> link_ =
@@ -144,7 +141,7 @@ class PaceTest : public ::testing::Test {
 
 TEST_F(PaceTest, UserWhoAsksTooOftenIsAnsweredAfterAPause) {
   Begin([this](const Steps& steps) {
-    TestClient asker = Connected(path_);
+    TestClient asker = Connected(served_.path);
     asker.SayHello();
     for (uint32_t i = 0; i < kRequestsAtOnce; ++i) asker.Allocate(0, 0);
     wire::Frame request;
@@ -162,7 +159,7 @@ TEST_F(PaceTest, UserWhoseConnectionsEndTooOftenWaitsWithTheNext) {
     Crowd(kEndsAtOnce, steps).clear();
     steps.Tell();
     if (!steps.Await()) _exit(8);
-    ExpectLateAnswer(Connected(path_), Hello(), steps);
+    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
   });
   Go(/*with_neighbour=*/true);
   LetCrowdIn();
@@ -179,14 +176,14 @@ TEST_F(PaceTest, UserWhoBreaksTheProtocolWaitsForManyEnds) {
   const std::vector<std::byte> noise(500, std::byte{0xA5});
   Begin([&](const Steps& steps) {
     for (uint32_t i = 0; i < kViolations; ++i) {
-      TestClient noisy = Connected(path_);
+      TestClient noisy = Connected(served_.path);
       if (!base::SendMessage(noisy.socket(), noise, {}, base::Block::kYes)
                .ok()) {
         _exit(8);
       }
       noisy.ExpectEnd();
     }
-    ExpectLateAnswer(Connected(path_), Hello(), steps);
+    ExpectLateAnswer(Connected(served_.path), Hello(), steps);
   });
   Go(/*with_neighbour=*/true);
   AnswerAfter((kViolations * kEndsOfViolation + 1 - kEndsAtOnce) *
@@ -197,13 +194,10 @@ TEST_F(PaceTest, UserWhoBreaksTheProtocolWaitsForManyEnds) {
 TEST_F(PaceTest, WhoIsAloneIsAsFastAsHeLikes) {
   Begin([this](const Steps& steps) {
     for (uint32_t i = 0; i <= kEndsAtOnce; ++i) {
-      if (i == kAcceptedAtOnce) {
-        steps.Tell();
-        if (!steps.Await()) _exit(7);
-      }
-      Connected(path_).SayHello();
+      AwaitRoomFor(i, steps);
+      Connected(served_.path).SayHello();
     }
-    TestClient asker = Connected(path_);
+    TestClient asker = Connected(served_.path);
     asker.SayHello();
     for (uint32_t i = 0; i <= kRequestsAtOnce; ++i) asker.Allocate(0, 0);
   });

@@ -102,7 +102,7 @@ class TestDaemon {
 
 // A socket at which processes of their own find the daemon.
 struct ServedFolder {
-  explicit ServedFolder(TestDaemon* daemon) {
+  void Serve(TestDaemon* daemon) const {
     daemon->RunOnLoop([this, daemon] {
       auto listener = ListenAt(path, 0600);
       ASSERT_TRUE(listener.ok()) << listener.status();
