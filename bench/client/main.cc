@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/common/cpu_use.h"
 #include "bench/common/failure.h"
 #include "bench/common/one_operator.h"
 #include "client/launch/launcher.h"
@@ -56,24 +57,6 @@ uint64_t PrivateBytes() {
   return total;
 }
 
-// How often the threads of a process have left the CPU of their own accord:
-// once for every time they were woken.
-uint64_t Switches(pid_t pid) {
-  uint64_t total = 0;
-  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
-  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-    std::ifstream file(task.path() / "status");
-    for (std::string line; std::getline(file, line);) {
-      unsigned long count = 0;
-      if (std::sscanf(line.c_str(), "voluntary_ctxt_switches: %lu", &count) ==
-          1) {
-        total += count;
-      }
-    }
-  }
-  return total;
-}
-
 int Main(int argc, char** argv) {
   CLI::App app("Costs of the client library and of an idle daemon");
   std::string out;
@@ -91,9 +74,11 @@ int Main(int argc, char** argv) {
   const uint64_t after = PrivateBytes();
   // The last reply's epilogue is over when the daemon has slept once more.
   sleep(1);
-  const uint64_t switches_before = Switches(daemon.pid());
+  // Once for every time that a thread of it was woken.
+  const CpuUse use_before = UseOf(daemon.pid());
   sleep(idle_seconds);
-  const uint64_t wakeups = Switches(daemon.pid()) - switches_before;
+  const auto wakeups =
+      static_cast<uint64_t>((UseOf(daemon.pid()) - use_before).sleeps);
 
   const nlohmann::json figures = {
       {"library_stripped_bytes", StrippedSize(library)},

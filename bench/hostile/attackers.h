@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/posix/child_process.h"
+#include "bench/common/cpu_use.h"
 #include "bench/hostile/attack.h"
-#include "bench/hostile/cpu_use.h"
 
 namespace rknnd::bench {
 

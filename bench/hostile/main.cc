@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/cpu_use.h"
 #include "bench/common/failure.h"
 #include "bench/common/placement.h"
 #include "bench/hostile/attack.h"
 #include "bench/hostile/attackers.h"
-#include "bench/hostile/cpu_use.h"
 #include "bench/hostile/neighbour.h"
 #include "bench/hostile/row.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/cpu_use.h"
 #include "bench/hostile/attack.h"
-#include "bench/hostile/cpu_use.h"
 #include "bench/hostile/neighbour.h"
 
 namespace rknnd::bench {

@@ -1,8 +1,8 @@
 // What processes take of the CPUs, and how often they let one go by themselves:
 // the kernel lets those that sleep often come before those that do not.
 
-#ifndef BENCH_HOSTILE_CPU_USE_H_
-#define BENCH_HOSTILE_CPU_USE_H_
+#ifndef BENCH_COMMON_CPU_USE_H_
+#define BENCH_COMMON_CPU_USE_H_
 
 #include <sys/types.h>
 
@@ -28,4 +28,4 @@ CpuUse UseOfGroup(pid_t group);
 
 }  // namespace rknnd::bench
 
-#endif  // BENCH_HOSTILE_CPU_USE_H_
+#endif  // BENCH_COMMON_CPU_USE_H_

@@ -1,6 +1,6 @@
 // See cpu_use.h. From /proc/PID/stat and /proc/PID/task/TID/status (proc(5)).
 
-#include "bench/hostile/cpu_use.h"
+#include "bench/common/cpu_use.h"
 
 #include <unistd.h>
 
